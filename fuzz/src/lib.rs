@@ -6,11 +6,11 @@
 //! seeds.
 
 pub mod abi;
+pub mod input;
 pub mod live;
 pub mod meter;
-mod parts;
-pub mod pieces;
 pub mod smoke;
+mod stream_parser;
 pub mod targets;
 
 /// One target.
@@ -80,11 +80,11 @@ macro_rules! table {
 }
 
 /// Targets that call functions.
-pub static CALLS: &[Target] = calls!(table);
+pub static PURE_TARGETS: &[Target] = calls!(table);
 /// Targets that use live sockets.
-pub static TALKS: &[Target] = talks!(table);
+pub static SYSTEM_TARGETS: &[Target] = talks!(table);
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    CALLS.iter().chain(TALKS)
+    PURE_TARGETS.iter().chain(SYSTEM_TARGETS)
 }

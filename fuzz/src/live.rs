@@ -1,7 +1,7 @@
 //! Sockets of the library that live as long as the process, and raw peers that talk to them.
 
 use crate::abi::*;
-use crate::parts::Parts;
+use crate::stream_parser::Parts;
 use std::ffi::{CStr, c_int, c_void};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,7 +17,7 @@ pub const HWM: i32 = 10;
 /// library must store unread data or leave it unread.
 const BUFFER: i32 = 1 << 14;
 /// Number of polls, a millisecond each, after which an expected event counts as lost: one minute.
-pub const NEVER: usize = 60_000;
+pub const MAX_POLLS: usize = 60_000;
 
 const MAXMSGSIZE: c_int = 22;
 const SNDBUF: c_int = 11;
@@ -43,17 +43,17 @@ unsafe impl Send for Socket {}
 impl Socket {
     /// Creates a socket with small high-water marks, a limit for messages, and no linger.
     pub fn new(kind: u8) -> Socket {
-        Socket::within(context(), kind)
+        Socket::in_context(context(), kind)
     }
 
     /// Creates such a socket in another context, which also lives as long as the process.
-    pub fn apart(kind: u8) -> Socket {
+    pub fn in_other_context(kind: u8) -> Socket {
         static CONTEXT: OnceLock<usize> = OnceLock::new();
         // SAFETY: takes no arguments.
-        Socket::within(*CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void, kind)
+        Socket::in_context(*CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void, kind)
     }
 
-    fn within(context: *mut c_void, kind: u8) -> Socket {
+    fn in_context(context: *mut c_void, kind: u8) -> Socket {
         tautline_core::fuzzing::keep_no_blocks();
         // SAFETY: a context; the result is checked.
         let socket = Socket(unsafe { zmq_socket(context, c_int::from(kind)) });
@@ -81,7 +81,7 @@ impl Socket {
     }
 
     /// Returns ZMQ_FD, which becomes readable at each event.
-    pub fn wakes(&self) -> BorrowedFd<'static> {
+    pub fn event_fd(&self) -> BorrowedFd<'static> {
         // SAFETY: a socket of this thread. The socket and its descriptor stay open forever.
         unsafe {
             let fd = get(self.0, 14, 4).unwrap();
@@ -177,9 +177,9 @@ enum Stream {
 pub struct Peer {
     stream: Stream,
     /// Number of bytes that the library, or the system on its behalf, has accepted.
-    pub taken: usize,
+    pub accepted: usize,
     /// True if either side has ended the stream.
-    pub over: bool,
+    pub is_closed: bool,
     parts: Option<Parts>,
 }
 
@@ -198,7 +198,7 @@ impl Peer {
     /// Wraps an end of a Unix domain stream.
     pub fn from_unix(stream: UnixStream) -> Peer {
         stream.set_nonblocking(true).unwrap();
-        Peer { stream: Stream::Unix(stream), taken: 0, over: false, parts: None }
+        Peer { stream: Stream::Unix(stream), accepted: 0, is_closed: false, parts: None }
     }
 
     /// Wraps an end of a TCP stream.
@@ -210,7 +210,7 @@ impl Peer {
             unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, option, value, len) };
         }
         stream.set_nonblocking(true).unwrap();
-        Peer { stream: Stream::Tcp(stream), taken: 0, over: false, parts: None }
+        Peer { stream: Stream::Tcp(stream), accepted: 0, is_closed: false, parts: None }
     }
 
     /// Counts the bytes of unfinished messages, from the beginning of the stream.
@@ -220,12 +220,12 @@ impl Peer {
 
     /// Returns the number of sent bytes that belong to an unfinished message.
     pub fn unfinished(&self) -> usize {
-        self.parts.as_ref().map_or(0, |parts| parts.unfinished(self.taken))
+        self.parts.as_ref().map_or(0, |parts| parts.unfinished(self.accepted))
     }
 
     /// Sends as much as the other side accepts at once. Returns the number of bytes.
-    pub fn say(&mut self, bytes: &[u8]) -> usize {
-        if self.over || bytes.is_empty() {
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        if self.is_closed || bytes.is_empty() {
             return 0;
         }
         let sent = match &mut self.stream {
@@ -234,14 +234,14 @@ impl Peer {
         };
         match sent {
             Ok(n) => {
-                self.taken += n;
+                self.accepted += n;
                 if let Some(parts) = &mut self.parts {
                     parts.hear(&bytes[..n]);
                 }
                 n
             }
             Err(error) => {
-                self.over |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                self.is_closed |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
                 0
             }
         }
@@ -249,9 +249,9 @@ impl Peer {
 
     /// Sends all bytes, as long as the other side accepts some within `patience` milliseconds. Returns true
     /// if all were sent.
-    pub fn say_all(&mut self, mut bytes: &[u8], patience: c_int) -> bool {
-        while !bytes.is_empty() && !self.over {
-            match self.say(bytes) {
+    pub fn write_all(&mut self, mut bytes: &[u8], patience: c_int) -> bool {
+        while !bytes.is_empty() && !self.is_closed {
+            match self.write(bytes) {
                 0 if !wait(self.fd(), libc::POLLOUT, patience) => return false,
                 n => bytes = &bytes[n..],
             }
@@ -266,12 +266,12 @@ impl Peer {
             return;
         }
         let piece = bytes.repeat((16 * 1024 / bytes.len()).max(1));
-        let until = self.taken + most;
-        while self.taken < until && self.say_all(&piece, 10) {}
+        let until = self.accepted + most;
+        while self.accepted < until && self.write_all(&piece, 10) {}
     }
 
     /// Reads at most `most` bytes from the other side. Returns an empty value if no bytes are available.
-    pub fn hear(&mut self, most: usize) -> Vec<u8> {
+    pub fn read(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let heard = match &mut self.stream {
             Stream::Unix(stream) => stream.read(&mut bytes),
@@ -279,12 +279,12 @@ impl Peer {
         };
         let len = match heard {
             Ok(0) => {
-                self.over = true;
+                self.is_closed = true;
                 0
             }
             Ok(n) => n,
             Err(error) => {
-                self.over |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                self.is_closed |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
                 0
             }
         };
@@ -293,7 +293,7 @@ impl Peer {
     }
 
     /// Shuts down the sending direction.
-    pub fn shut(&mut self) {
+    pub fn shutdown_write(&mut self) {
         let _ = match &self.stream {
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
@@ -301,8 +301,8 @@ impl Peer {
     }
 
     /// Shuts down both directions.
-    pub fn end_at_once(&mut self) {
-        self.over = true;
+    pub fn shutdown_both(&mut self) {
+        self.is_closed = true;
         let _ = match &self.stream {
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
@@ -319,12 +319,12 @@ impl Peer {
 
     /// Shuts down the sending direction and reads until the other side closes. `meanwhile` runs the program's
     /// part.
-    pub fn end(mut self, mut meanwhile: impl FnMut()) {
-        self.shut();
+    pub fn finish(mut self, mut meanwhile: impl FnMut()) {
+        self.shutdown_write();
         for look in 0.. {
-            assert!(look < NEVER, "the connection does not end");
-            while !self.over && !self.hear(4096).is_empty() {}
-            if self.over {
+            assert!(look < MAX_POLLS, "the connection does not end");
+            while !self.is_closed && !self.read(4096).is_empty() {}
+            if self.is_closed {
                 return;
             }
             meanwhile();
@@ -341,7 +341,7 @@ pub fn wait(fd: BorrowedFd<'_>, events: i16, milliseconds: c_int) -> bool {
 }
 
 /// Returns the opening bytes of a correct peer for a socket of this type, over WebSocket or not.
-pub fn beginning(kind: u8, websocket: bool) -> Vec<u8> {
+pub fn opening_bytes(kind: u8, websocket: bool) -> Vec<u8> {
     let names = [
         "PAIR", "SUB", "PUB", "REP", "REQ", "DEALER", "DEALER", "PUSH", "PULL", "SUB", "PUB", "", "CLIENT",
         "SERVER", "DISH", "RADIO", "SCATTER", "", "", "PEER",

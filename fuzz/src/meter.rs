@@ -6,7 +6,7 @@
 //! grows in proportion to the sent bytes has no bound. Messages that the program does not receive stay within
 //! the high-water mark, which the targets set to a few small messages.
 
-use crate::live::NEVER;
+use crate::live::MAX_POLLS;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,13 +97,13 @@ impl Meter {
 
     /// Checks that at most `most` more bytes than at the beginning stay in use. `meanwhile` runs the
     /// program's part until the other bytes are freed.
-    pub fn see_given_back(&self, most: usize, mut meanwhile: impl FnMut()) {
+    pub fn assert_memory_released(&self, most: usize, mut meanwhile: impl FnMut()) {
         for look in 0.. {
             let left = LIVE.load(Relaxed).saturating_sub(self.live);
             if left <= most {
                 return;
             }
-            assert!(look < NEVER, "{left} bytes stay in use");
+            assert!(look < MAX_POLLS, "{left} bytes stay in use");
             meanwhile();
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -1,7 +1,7 @@
 //! Runs a target over its seeds, its past failures (`regressions/TARGET`), and mutations of both that are the
 //! same on every run. This needs no nightly compiler and no instrumentation.
 
-use crate::{TALKS, Target, targets};
+use crate::{SYSTEM_TARGETS, Target, targets};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -27,7 +27,7 @@ macro_rules! tests {
 pub fn smoke(name: &str) {
     static ALONE: Mutex<()> = Mutex::new(());
     let target = targets().find(|target| target.name == name).unwrap();
-    let talks = TALKS.iter().any(|target| target.name == name);
+    let talks = SYSTEM_TARGETS.iter().any(|target| target.name == name);
     let _alone = talks.then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
     with_watchdog(Duration::from_secs(600), name, || {
         let mut corpus = (target.seeds)();

@@ -88,7 +88,7 @@ mod tests {
     use super::findings;
 
     #[test]
-    fn what_is_left_out_or_has_another_number_is_found() {
+    fn missing_or_differing_constant_is_found() {
         let header =
             "#define ZMQ_A 1\n#define ZMQ_B 0x10\n#define ZMQ_C 3\n#define ZMQ_PROTOCOL_ERROR_X 0x2\n";
         let page = "`zmq_f`\n| ZMQ_A | 1 |\n| ZMQ_B (draft) | 17 | int |\n| X | 0x3 |\n";

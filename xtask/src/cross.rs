@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_suites_say_is_added_up() {
+    fn suite_counts_are_added() {
         let text = "abi: 12 passed, 1 failed, 2 skipped\nnoise: 3\n\
                     test result: FAILED. 103 passed; 1 failed; 4 ignored; 0 measured; 9 filtered out; finished in 5.93s\n";
         assert_eq!(Counts::of(text), Counts { passed: 115, failed: 2, skipped: 6 });

@@ -53,7 +53,7 @@ pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
         let findings = match link(root, &target_folder.join("link"), name, *format) {
             Ok(library) => {
                 println!("{name}: {}", library.display());
-                let mut findings = look_at(&library, *format, &expected);
+                let mut findings = check_library(&library, *format, &expected);
                 if *format == Format::MachO {
                     findings.extend(install::check(root, &target_folder.join("link"), name));
                 }
@@ -208,7 +208,7 @@ fn debian_rust(root: &Path, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Returns the faults of the library.
-fn look_at(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<String> {
+fn check_library(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<String> {
     let both = match format {
         Format::MachO => {
             abi::output("llvm-nm", &["--defined-only", "--extern-only"], library).and_then(|symbols| {

@@ -10,6 +10,7 @@ mod abi;
 mod ablate;
 mod benches;
 mod columns;
+mod commit_subjects;
 mod compat;
 mod crates;
 mod cross;
@@ -21,7 +22,6 @@ mod relaxed;
 mod scan;
 mod simulate;
 mod sizes;
-mod subjects;
 mod types;
 mod unsafe_sites;
 mod versions;
@@ -100,7 +100,7 @@ fn check(root: &Path) -> ExitCode {
         report("versions", &versions::check(root)),
         report("columns of comments", &columns::check(root)),
         report("prose", &prose::check(root)),
-        report("commit subjects", &subjects::check(root)),
+        report("commit subjects", &commit_subjects::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_argued_for_is_found() {
+    fn access_without_reason_is_found() {
         let bare = "struct S {\n    at: AtomicU64,\n}\nfn f(s: &S) {\n    s.at.store(1, Relaxed);\n    x[s.at.load(Relaxed)];\n}\n";
         assert_eq!(
             findings(bare),

@@ -47,7 +47,7 @@ const FLAGS: &str = "--cfg simulated";
 
 /// Options of the command.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct SimulateOptions {
     seed: Option<u64>,
     from: u64,
     seeds: u64,
@@ -66,7 +66,7 @@ pub(super) struct Wanted {
     rest: Vec<String>,
 }
 
-impl Wanted {
+impl SimulateOptions {
     /// Returns the time after which no further seed begins.
     fn until(&self) -> Option<Instant> {
         let seconds = self.minutes.map(|minutes| 60 * minutes).or(self.seconds)?;
@@ -96,13 +96,13 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     };
     let target = target.join("sim");
     if let Some(names) = &wanted.planted {
-        return told(planted::run(root, &target, &wanted, names));
+        return to_exit_code(planted::run(root, &target, &wanted, names));
     }
     if let Some(count) = wanted.mutations {
-        return told(mutations::run(root, &target, &wanted, count));
+        return to_exit_code(mutations::run(root, &target, &wanted, count));
     }
     if wanted.coverage {
-        return told(coverage::run(root, &target, &wanted));
+        return to_exit_code(coverage::run(root, &target, &wanted));
     }
     let binary = match &wanted.binary {
         Some(binary) => Ok(binary.clone()),
@@ -110,21 +110,21 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     };
     let binary = match binary {
         Ok(binary) => binary,
-        Err(words) => return told(Err(words)),
+        Err(words) => return to_exit_code(Err(words)),
     };
     match wanted.seed {
         Some(seed) if wanted.shrink => seeds::shrink(&binary, wanted, seed),
         Some(seed) => seeds::one(&binary, &wanted, seed),
         None if wanted.named => {
             let all = named(root).map(|named| wanted.runs().chain(named));
-            told(all.map(|all| seeds::many(&binary, all, wanted.until(), &[])))
+            to_exit_code(all.map(|all| seeds::many(&binary, all, wanted.until(), &[])))
         }
-        None => told(Ok(seeds::many(&binary, wanted.runs(), wanted.until(), &[]))),
+        None => to_exit_code(Ok(seeds::many(&binary, wanted.runs(), wanted.until(), &[]))),
     }
 }
 
 /// Converts the result. Prints the error if the run could not begin.
-fn told(outcome: Result<bool, String>) -> ExitCode {
+fn to_exit_code(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -135,8 +135,8 @@ fn told(outcome: Result<bool, String>) -> ExitCode {
     }
 }
 
-fn parse(arguments: &[&str]) -> Result<Wanted, String> {
-    let mut wanted = Wanted {
+fn parse(arguments: &[&str]) -> Result<SimulateOptions, String> {
+    let mut wanted = SimulateOptions {
         seed: None,
         from: 1,
         seeds: 100,

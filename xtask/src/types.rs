@@ -19,7 +19,7 @@ const SWITCHES: [(&str, &[&str]); 2] = [
         "SocketType::",
         &[
             "proto/src/socket_type.rs",
-            "core/src/options/facts.rs",
+            "core/src/options/type_info.rs",
             "core/src/options/table.rs",
             "core/src/pattern/mod.rs",
             "tautline/src/kind.rs",

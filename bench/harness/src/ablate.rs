@@ -133,7 +133,7 @@ fn lines_of(rule: &str, results: &Results) -> Vec<Line> {
     let Some(whole) = results.libraries.get(1) else { return Vec::new() };
     let sound = |ratio: &&crate::results::Ratio| {
         let figure = |library: &str| results.figure(&ratio.cell, library, &ratio.metric);
-        results.libraries.iter().all(|library| figure(&library.name).is_some_and(|f| f.sound()))
+        results.libraries.iter().all(|library| figure(&library.name).is_some_and(|f| f.is_sound()))
     };
     let of_whole = results.ratios.iter().filter(|ratio| ratio.library == whole.name);
     of_whole

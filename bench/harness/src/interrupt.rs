@@ -7,18 +7,18 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static RUNNING: Mutex<Option<Arc<Mutex<Child>>>> = Mutex::new(None);
 
 /// Error text of an interrupted run.
-pub(crate) const SAID: &str = "interrupted";
+pub(crate) const INTERRUPTED_ERROR: &str = "interrupted";
 
 /// Installs the handlers. A signal no longer ends the process at once.
-pub(crate) fn listen() -> Result<(), String> {
+pub(crate) fn install_handlers() -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| format!("signals: {e}"))?;
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            ASKED.store(true, Ordering::SeqCst);
+            INTERRUPTED.store(true, Ordering::SeqCst);
             kill_running();
         }
     });
@@ -27,11 +27,11 @@ pub(crate) fn listen() -> Result<(), String> {
 
 /// Fails if a signal asked the run to end.
 pub(crate) fn check() -> Result<(), String> {
-    if ASKED.load(Ordering::SeqCst) { Err(SAID.to_owned()) } else { Ok(()) }
+    if INTERRUPTED.load(Ordering::SeqCst) { Err(INTERRUPTED_ERROR.to_owned()) } else { Ok(()) }
 }
 
 /// Sets the running program, or `None`.
-pub(crate) fn running(child: Option<Arc<Mutex<Child>>>) {
+pub(crate) fn set_running(child: Option<Arc<Mutex<Child>>>) {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = child;
     // The signal may have arrived before the program was registered here.
     if check().is_err() {

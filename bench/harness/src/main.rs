@@ -10,7 +10,7 @@
 
 mod ablate;
 mod environment;
-mod environments;
+mod environment_table;
 mod interrupt;
 mod languages;
 mod machine;
@@ -232,7 +232,7 @@ pub(crate) struct Job {
     pub(crate) plan: schedule::Plan,
     /// Cells whose environment exists.
     pub(crate) cells: Vec<scenario::Cell>,
-    pub(crate) made: Vec<environment::Made>,
+    pub(crate) made: Vec<environment::PreparedEnvironment>,
 }
 
 impl Job {
@@ -254,7 +254,7 @@ impl Job {
             calibrate: arguments.programs.join("calibrate"),
             stderr: arguments.out.join("stderr.txt"),
         };
-        interrupt::listen()?;
+        interrupt::install_handlers()?;
         let mut names: Vec<String> = Vec::new();
         for cell in &cells {
             if !names.contains(&cell.environment) {
@@ -347,7 +347,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("tautline-bench: {error}");
-            ExitCode::from(if error == interrupt::SAID { 130 } else { 2 })
+            ExitCode::from(if error == interrupt::INTERRUPTED_ERROR { 130 } else { 2 })
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tables for a document, from one or several results: a table for each pattern, a row for each cell and
 //! metric.
 
-use crate::environments;
+use crate::environment_table;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
@@ -33,7 +33,7 @@ pub(crate) fn text(all: &[Results]) -> String {
         }
         text.push('\n');
     }
-    for results in all.iter().filter(|results| environments::is_of_interest(results)) {
+    for results in all.iter().filter(|results| environment_table::is_of_interest(results)) {
         text += &by_environment(results);
     }
     text
@@ -46,8 +46,8 @@ fn by_environment(results: &Results) -> String {
         let names: Vec<&str> = results.environments.iter().map(|e| e.name.as_str()).collect();
         text +=
             &format!("| {} | {} |\n|---|{}\n", library.title, names.join(" | "), "--:|".repeat(names.len()));
-        for row in environments::rows(results, &library.name) {
-            let entry = |entry: &environments::Entry<'_>| match entry.interval() {
+        for row in environment_table::rows(results, &library.name) {
+            let entry = |entry: &environment_table::CellResult<'_>| match entry.interval() {
                 Some(interval) => format!("{} ({interval})", entry.short()),
                 None => entry.short(),
             };
@@ -62,7 +62,7 @@ fn by_environment(results: &Results) -> String {
             Some(reason) => format!("- `{}`: not there: {reason}\n", environment.name),
         };
     }
-    text + &environments::memory(results).map_or(String::new(), |memory| format!("\n{memory}\n"))
+    text + &environment_table::memory(results).map_or(String::new(), |memory| format!("\n{memory}\n"))
 }
 
 /// If there are more libraries than this, only their medians fit.
@@ -101,7 +101,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     if results.libraries.len() > DETAILED {
         for library in &results.libraries {
             text += &match results.figure(cell, &library.name, metric) {
-                Some(f) if f.sound() => {
+                Some(f) if f.is_sound() => {
                     format!(" {} |", value(metric, f.summary.median).replace(" us", " \u{b5}s"))
                 }
                 Some(f) if f.unsupported.is_none() => format!(" **{}** |", flaw(f)),
@@ -113,7 +113,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     for (number, library) in results.libraries.iter().enumerate() {
         let figure = results.figure(cell, &library.name, metric);
         text += &match figure {
-            Some(f) if f.runs > 0 && f.sound() => {
+            Some(f) if f.runs > 0 && f.is_sound() => {
                 let cpu = three(f.cpu_seconds_per_million_messages);
                 format!(" {} | {cpu} |", value(metric, f.summary.median).replace(" us", " \u{b5}s"))
             }
@@ -125,7 +125,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
             continue;
         }
         text += &match results.ratio(cell, &library.name, metric) {
-            Some(ratio) if figure.is_some_and(Figure::sound) => {
+            Some(ratio) if figure.is_some_and(Figure::is_sound) => {
                 let mark = if ratio.won() { "" } else { "**" };
                 let open = if ratio.verdict() == Verdict::Open { " ~" } else { "" };
                 let (low, high) = ratio.interval;

@@ -1,6 +1,6 @@
 //! One run of one program: its command line, its time limit, and the JSON line that it prints.
 
-use crate::environment::Around;
+use crate::environment::CommandChanges;
 use crate::interrupt;
 use crate::peer::Peer;
 use crate::scenario::Cell;
@@ -56,7 +56,7 @@ pub(crate) struct Calibration {
 pub(crate) fn run(
     peer: &Peer,
     cell: &Cell,
-    around: &Around,
+    around: &CommandChanges,
     count: u64,
     timeout_s: u64,
     stderr: &Path,
@@ -145,7 +145,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
         .map_err(|e| failure(format!("cannot start {}: {e}", command.get_program().display())))?;
     let stdout = child.stdout.take();
     let child = Arc::new(Mutex::new(child));
-    interrupt::running(Some(Arc::clone(&child)));
+    interrupt::set_running(Some(Arc::clone(&child)));
     let (done, guard_done) = mpsc::channel::<()>();
     let guarded = Arc::clone(&child);
     let guard = std::thread::spawn(move || {
@@ -164,7 +164,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
     drop(done);
     let killed = guard.join().unwrap_or(false);
     let status = lock(&child).wait();
-    interrupt::running(None);
+    interrupt::set_running(None);
     if let Some(line) = output.lines().find(|line| line.starts_with('{')) {
         return Ok(line.to_owned());
     }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_with_its_last_words() {
+    fn crash_reports_the_last_stderr_line() {
         let failure = shell("echo why >&2; exit 7", 30).unwrap_err();
         assert!(failure.reason.contains("exit status: 7") && failure.reason.contains("(why)"), "{failure:?}");
         assert!(!failure.hung);

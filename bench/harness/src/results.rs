@@ -142,13 +142,13 @@ pub(crate) struct Figure {
     pub(crate) unsupported: Option<String>,
     /// Machine state of each run: fast, slow, or changed during the run.
     #[serde(default)]
-    pub(crate) states: Vec<State>,
+    pub(crate) states: Vec<MachineState>,
 }
 
 /// State of a virtual machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum MachineState {
     /// A cache line crosses in less than [`FAST_LINE_NS`].
     Fast,
     Slow,
@@ -158,7 +158,7 @@ pub(crate) enum State {
 
 impl Figure {
     /// True if every run succeeded, and every message arrived whole and in order.
-    pub(crate) fn sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.runs > 0 && self.failed == 0 && self.lost + self.reordered + self.corrupted == 0
     }
 }
@@ -183,10 +183,10 @@ pub(crate) struct Ratio {
     pub(crate) median_of_pairs: f64,
     /// Machine state of each pair, if it was the same from before its first run to after its last, or
     /// changed.
-    pub(crate) states: Vec<State>,
+    pub(crate) states: Vec<MachineState>,
     /// Over inproc, where the machine state decides: the state that `ratio` and `interval` are about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) only_state: Option<State>,
+    pub(crate) only_state: Option<MachineState>,
     /// Over tcp: bytes on the wire divided by the bytes of raw TCP in the same pair; median.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) share_of_raw_tcp: Option<f64>,
@@ -314,7 +314,7 @@ fn figures_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Fi
     let failures: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
     let unsupported = failures.iter().find(|f| f.unsupported).map(|f| f.reason.clone());
     let errors: Vec<String> = failures.iter().filter(|f| !f.unsupported).map(|f| f.reason.clone()).collect();
-    let states: Vec<State> = pairs
+    let states: Vec<MachineState> = pairs
         .iter()
         .filter(|pair| matches!(pair.outcomes[which], Some(Ok(_))))
         .map(|pair| state(&pair.lines_ns[which..which + 2]))
@@ -384,12 +384,14 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
         };
         let mut only_state = None;
         if cell.transport == "inproc" {
-            let with_state = |values: &[f64], which: usize| -> Vec<(f64, State)> {
+            let with_state = |values: &[f64], which: usize| -> Vec<(f64, MachineState)> {
                 let states = both.iter().map(|(pair, ..)| state(&pair.lines_ns[which..which + 2]));
                 values.iter().copied().zip(states).collect()
             };
             let (ours, theirs) = (with_state(&subject, which), with_state(&reference, 0));
-            if let Some((s, r, state)) = of_equal_state(&ours, &theirs, &[State::Fast, State::Slow]) {
+            if let Some((s, r, state)) =
+                of_equal_state(&ours, &theirs, &[MachineState::Fast, MachineState::Slow])
+            {
                 (subject, reference, only_state) = (s, r, Some(state));
             }
         }
@@ -426,12 +428,12 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
 }
 
 /// Returns the machine's state from some measurements of the cache line.
-fn state(lines_ns: &[f64]) -> State {
+fn state(lines_ns: &[f64]) -> MachineState {
     let fast = lines_ns.iter().filter(|ns| **ns < FAST_LINE_NS).count();
     match fast {
-        0 => State::Slow,
-        n if n == lines_ns.len() => State::Fast,
-        _ => State::Changed,
+        0 => MachineState::Slow,
+        n if n == lines_ns.len() => MachineState::Fast,
+        _ => MachineState::Changed,
     }
 }
 
@@ -460,13 +462,13 @@ fn wins_of(figures: &[Figure], ratios: &[Ratio], libraries: &[String]) -> Vec<Wi
             .iter()
             .find(|r| r.cell == figure.cell && r.library == figure.library && r.metric == figure.metric);
         match ratio {
-            Some(ratio) if figure.sound() => {
+            Some(ratio) if figure.is_sound() => {
                 entry.won += usize::from(ratio.won());
                 entry.beyond_doubt += usize::from(ratio.verdict() == Verdict::Better);
                 entry.lost += usize::from(ratio.verdict() == Verdict::Worse);
             }
             // If only the reference failed, the cell counts for neither side.
-            None if figure.sound() => entry.cells -= 1,
+            None if figure.is_sound() => entry.cells -= 1,
             _ => entry.lost += 1,
         }
     }
@@ -479,9 +481,9 @@ fn memory_of(record: &Record) -> Memory {
     Memory {
         line_ns: Summary::of(&lines),
         far_from_ns: FAST_LINE_NS,
-        near: of(State::Fast),
-        far: of(State::Slow),
-        changed: of(State::Changed),
+        near: of(MachineState::Fast),
+        far: of(MachineState::Slow),
+        changed: of(MachineState::Changed),
     }
 }
 
@@ -513,9 +515,9 @@ mod tests {
 
     #[test]
     fn a_change_of_state_between_any_two_lines_is_seen() {
-        assert_eq!(state(&[50.0, 52.0, 49.0]), State::Fast);
-        assert_eq!(state(&[200.0, 190.0]), State::Slow);
-        assert_eq!(state(&[50.0, 200.0, 50.0]), State::Changed);
+        assert_eq!(state(&[50.0, 52.0, 49.0]), MachineState::Fast);
+        assert_eq!(state(&[200.0, 190.0]), MachineState::Slow);
+        assert_eq!(state(&[50.0, 200.0, 50.0]), MachineState::Changed);
     }
 
     fn figure(lost: u64, samples: &[f64]) -> Figure {

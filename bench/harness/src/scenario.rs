@@ -1,7 +1,7 @@
 //! Scenario files (`bench/scenarios/*.toml`): the cells to run, their peers, the number of repeats and
 //! their length.
 
-use crate::environment::{DEFAULT, Kind};
+use crate::environment::{DEFAULT, EnvironmentKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -198,7 +198,7 @@ impl Scenario {
             }
         }
         for cell in &cells {
-            Kind::named(&cell.environment)?.fits(cell)?;
+            EnvironmentKind::from_name(&cell.environment)?.fits(cell)?;
         }
         if let Some((key, _)) = only.iter().find(|(key, _)| cells.iter().all(|c| c.value_of(key).is_none())) {
             return Err(format!("--only: no cell has the key {key}"));

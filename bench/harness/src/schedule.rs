@@ -1,7 +1,7 @@
 //! Order of the runs: rounds over all cells, each with a calibration and then every peer in turn, so that a
 //! drift of the machine affects all peers equally. Also decides the number of messages in each run.
 
-use crate::environment::{Around, Made};
+use crate::environment::{CommandChanges, PreparedEnvironment};
 use crate::interrupt;
 use crate::machine;
 use crate::peer::Peer;
@@ -59,14 +59,14 @@ const FAILURES: u32 = 2;
 
 /// State of one peer in one cell.
 #[derive(Clone, Default)]
-struct Pace {
+struct PeerRate {
     /// Seconds per message of every run so far; empty before the probe.
     seconds: Vec<f64>,
     failures: u32,
-    out: bool,
+    is_excluded: bool,
 }
 
-impl Pace {
+impl PeerRate {
     /// Returns the number of messages that fill `target_ms`.
     fn count(&self, target_ms: u64) -> u64 {
         let each = crate::statistics::median(&self.seconds);
@@ -74,12 +74,12 @@ impl Pace {
         (count as u64).clamp(100, 100_000_000)
     }
 
-    fn learn(&mut self, outcome: &Result<Sample, Failure>) {
+    fn record(&mut self, outcome: &Result<Sample, Failure>) {
         match outcome {
             Ok(sample) => self.seconds.push(sample.seconds / sample.count.max(1) as f64),
             Err(failure) => {
                 self.failures += 1;
-                self.out |= failure.hung || failure.unsupported || self.failures >= FAILURES;
+                self.is_excluded |= failure.hung || failure.unsupported || self.failures >= FAILURES;
             }
         }
     }
@@ -87,11 +87,18 @@ impl Pace {
 
 /// Runs the whole plan, each cell in its environment. Fails only if the machine cannot be calibrated, or
 /// after a signal. Failures of a peer are part of the record.
-pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer], made: &[Made]) -> Result<Record, String> {
+pub(crate) fn run(
+    plan: &Plan,
+    cells: &[Cell],
+    peers: &[Peer],
+    made: &[PreparedEnvironment],
+) -> Result<Record, String> {
     let run_of = |cell: &Cell| Duration::from_millis(cell.millis.unwrap_or(plan.target_of(cell))) + OVERHEAD;
-    let usual = Around::default();
+    let usual = CommandChanges::default();
     let around_of = |cell: &Cell| {
-        made.iter().find(|made| made.environment.name == cell.environment).map_or(&usual, |made| &made.around)
+        made.iter()
+            .find(|made| made.environment.name == cell.environment)
+            .map_or(&usual, |made| &made.command_changes)
     };
     let calibration = Duration::from_millis(3 * plan.calibration_ms) + OVERHEAD / 2;
     let probe = OVERHEAD * 3;
@@ -110,7 +117,7 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer], made: &[Made]) ->
     println!("{} cells x {} pairs of {}", cells.len(), plan.pairs, titles.join(", "));
     let mut progress = Progress::new(expected);
     let began = Instant::now();
-    let mut paces = vec![vec![Pace::default(); peers.len()]; cells.len()];
+    let mut paces = vec![vec![PeerRate::default(); peers.len()]; cells.len()];
 
     for round in 1..=plan.pairs {
         for (number, cell) in cells.iter().enumerate() {
@@ -126,7 +133,7 @@ pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer], made: &[Made]) ->
             let mut lines_ns = vec![before.line_ns];
             let one_run = run_of(cell);
             for (peer, pace) in peers.iter().zip(&mut paces[number]) {
-                if pace.out {
+                if pace.is_excluded {
                     progress.shrink(one_run);
                     outcomes.push(None);
                     lines_ns.push(lines_ns.last().copied().unwrap_or(before.line_ns));
@@ -162,13 +169,13 @@ fn run_paced(
     plan: &Plan,
     peer: &Peer,
     cell: &Cell,
-    around: &Around,
-    pace: &mut Pace,
+    around: &CommandChanges,
+    pace: &mut PeerRate,
 ) -> Result<Sample, Failure> {
     let target_ms = plan.target_of(cell);
-    let go = |pace: &mut Pace, count| {
+    let go = |pace: &mut PeerRate, count| {
         let outcome = process::run(peer, cell, around, count, plan.timeout_s, &plan.stderr);
-        pace.learn(&outcome);
+        pace.record(&outcome);
         outcome
     };
     if cell.millis.is_none() && pace.seconds.is_empty() {
@@ -213,20 +220,20 @@ mod tests {
 
     #[test]
     fn count_fills_the_target() {
-        let pace = Pace { seconds: vec![1e-6, 2e-6, 9e-6], ..Pace::default() };
+        let pace = PeerRate { seconds: vec![1e-6, 2e-6, 9e-6], ..PeerRate::default() };
         assert_eq!(pace.count(200), 100_000);
-        assert_eq!(Pace { seconds: vec![1.0], ..Pace::default() }.count(200), 100);
+        assert_eq!(PeerRate { seconds: vec![1.0], ..PeerRate::default() }.count(200), 100);
     }
 
     #[test]
     fn a_hang_or_two_failures_take_a_peer_out() {
-        let mut pace = Pace::default();
-        pace.learn(&outcome(false));
-        assert!(!pace.out);
-        pace.learn(&outcome(false));
-        assert!(pace.out);
-        let mut pace = Pace::default();
-        pace.learn(&outcome(true));
-        assert!(pace.out);
+        let mut pace = PeerRate::default();
+        pace.record(&outcome(false));
+        assert!(!pace.is_excluded);
+        pace.record(&outcome(false));
+        assert!(pace.is_excluded);
+        let mut pace = PeerRate::default();
+        pace.record(&outcome(true));
+        assert!(pace.is_excluded);
     }
 }

@@ -1,7 +1,7 @@
 //! The table on the terminal, and the formats of figures everywhere.
 
-use crate::environments;
-use crate::results::{Figure, Results, State};
+use crate::environment_table;
+use crate::results::{Figure, MachineState, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ pub(crate) fn text(results: &Results) -> String {
     );
     text += &environments_text(results);
     let changed: usize =
-        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count();
+        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == MachineState::Changed).count();
     let runs: usize = results.cells.iter().map(|f| f.states.len()).sum();
     if changed > 0 {
         text += &format!(
@@ -115,19 +115,19 @@ pub(crate) fn text(results: &Results) -> String {
 /// the caches.
 fn environments_text(results: &Results) -> String {
     let mut text = String::new();
-    if environments::is_of_interest(results) {
+    if environment_table::is_of_interest(results) {
         for library in results.libraries.iter().skip(1) {
-            let rows = environments::rows(results, &library.name);
+            let rows = environment_table::rows(results, &library.name);
             let mut lines = vec![vec![format!("{} by environment", library.title)]];
             lines[0].extend(results.environments.iter().map(|e| e.name.clone()));
             for row in &rows {
                 let mut line = vec![row.label.clone()];
-                line.extend(row.entries.iter().map(environments::Entry::short));
+                line.extend(row.entries.iter().map(environment_table::CellResult::short));
                 lines.push(line);
             }
             let mut sums = vec!["won/lost/level/open".to_owned()];
             sums.extend((0..results.environments.len()).map(|column| {
-                let [won, lost, level, open] = environments::tally(&rows, column);
+                let [won, lost, level, open] = environment_table::tally(&rows, column);
                 format!("{won}/{lost}/{level}/{open}")
             }));
             lines.push(sums);
@@ -140,7 +140,7 @@ fn environments_text(results: &Results) -> String {
             };
         }
     }
-    text + &environments::memory(results).map_or(String::new(), |memory| memory + "\n")
+    text + &environment_table::memory(results).map_or(String::new(), |memory| memory + "\n")
 }
 
 /// A row for each cell and metric, the libraries side by side.

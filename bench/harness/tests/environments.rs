@@ -206,7 +206,7 @@ fn a_program_that_crashes_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_harness_left_is_removed_by_the_next() {
+fn next_harness_removes_leftovers_of_killed_one() {
     where_allowed("what_a_killed_harness_left_is_removed_by_the_next", "\"veth\", \"half-core\"", || {
         let bench = Bench::new("killed", "\"half-core\", \"veth\"", ENDLESS);
         let (harness, _) = bench.start_until_peer_runs();

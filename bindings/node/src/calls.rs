@@ -10,9 +10,9 @@ use napi::{Env, Result, Unknown, sys};
 use tautline_core::Error;
 
 use crate::errors::code;
-use crate::runtime::{Shared, check};
-use crate::socket::Inner;
-use crate::view;
+use crate::runtime::{Environment, check};
+use crate::socket::SocketInner;
+use crate::typed_arrays;
 
 /// Maximal number of arguments of a call.
 const MOST: usize = 4;
@@ -39,42 +39,42 @@ impl<'a> Arguments<'a> {
     }
 
     fn bytes(&self, index: usize) -> Option<&'a [u8]> {
-        view::bytes(self.env.raw(), self.values[index])
+        typed_arrays::bytes(self.env.raw(), self.values[index])
     }
 
     fn bytes_mut(&self, index: usize) -> Option<&'a mut [u8]> {
-        view::bytes_mut(self.env.raw(), self.values[index])
+        typed_arrays::bytes_mut(self.env.raw(), self.values[index])
     }
 
     fn words_mut(&self, index: usize) -> Option<&'a mut [u32]> {
-        view::words_mut(self.env.raw(), self.values[index])
+        typed_arrays::words_mut(self.env.raw(), self.values[index])
     }
 }
 
 /// A call on a socket.
-type Call = fn(&Rc<Inner>, &Arguments<'_>) -> i32;
+type Call = fn(&Rc<SocketInner>, &Arguments<'_>) -> i32;
 
 /// `send(socket, bytes, more)`: returns 0 or an error.
-fn send(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
+fn send(socket: &Rc<SocketInner>, arguments: &Arguments<'_>) -> i32 {
     let Some(part) = arguments.bytes(1) else { return code(Error::Fault) };
     socket.send(part, arguments.flag(2))
 }
 
 /// `sendText(socket, string, more)`: returns 0, an error, or `i32::MIN` if the text is too long for this call.
-fn send_text(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
+fn send_text(socket: &Rc<SocketInner>, arguments: &Arguments<'_>) -> i32 {
     let mut room = [0; TEXT_ROOM];
-    match view::text(arguments.env.raw(), arguments.values[1], &mut room) {
+    match typed_arrays::text(arguments.env.raw(), arguments.values[1], &mut room) {
         Some(len) => socket.send(&room[..len], arguments.flag(2)),
         None => i32::MIN,
     }
 }
 
-/// Size of the buffer on the stack for text. A text of at most 1,019 bytes fits ([`view::text`] needs 5 spare bytes). JavaScript
+/// Size of the buffer on the stack for text. A text of at most 1,019 bytes fits ([`typed_arrays::text`] needs 5 spare bytes). JavaScript
 /// encodes longer texts itself.
 const TEXT_ROOM: usize = 1024;
 
-/// `receive(socket, chunk, offset, table)`: returns the number of parts, or an error; see [`Inner::receive`].
-fn receive(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
+/// `receive(socket, chunk, offset, table)`: returns the number of parts, or an error; see [`SocketInner::receive`].
+fn receive(socket: &Rc<SocketInner>, arguments: &Arguments<'_>) -> i32 {
     let (Some(chunk), Some(table)) = (arguments.bytes_mut(1), arguments.words_mut(3)) else {
         return code(Error::Fault);
     };
@@ -84,7 +84,7 @@ fn receive(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
 /// `wait(socket, interest, keepAlive)` waits for POLLIN (1), POLLOUT (2) or both (3). Returns 1 if the wait is over at once, an error,
 /// or 0 if it goes on; the runtime then calls its function at the end of the wait. Interest 0 ends a wait, and returns 0 without a
 /// later call.
-fn wait(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
+fn wait(socket: &Rc<SocketInner>, arguments: &Arguments<'_>) -> i32 {
     socket.watched.wait((arguments.number(1) & 3) as i16, arguments.flag(2))
 }
 
@@ -106,7 +106,7 @@ unsafe extern "C" fn entry<const CALL: usize>(
     // The reference lives as long as the function.
     unsafe {
         sys::napi_get_cb_info(env, info, &mut count, values.as_mut_ptr(), ptr::null_mut(), &mut data);
-        let Some(shared) = data.cast::<Shared>().as_ref() else { return result };
+        let Some(shared) = data.cast::<Environment>().as_ref() else { return result };
         let arguments = Arguments { env: Env::from_raw(env), values: &values };
         let call = || match shared.socket(arguments.number(0)) {
             Some(socket) => BODIES[CALL](&socket, &arguments),
@@ -120,7 +120,7 @@ unsafe extern "C" fn entry<const CALL: usize>(
 }
 
 /// Returns an object with these functions.
-pub(crate) fn calls<'a>(env: Env, shared: &Rc<Shared>) -> Result<Unknown<'a>> {
+pub(crate) fn calls<'a>(env: Env, shared: &Rc<Environment>) -> Result<Unknown<'a>> {
     let raw = env.raw();
     let mut object = ptr::null_mut();
     // SAFETY: the environment of the calling function, its values, and places to write to. Each function keeps a reference to the
@@ -142,5 +142,5 @@ pub(crate) fn calls<'a>(env: Env, shared: &Rc<Shared>) -> Result<Unknown<'a>> {
 
 unsafe extern "C" fn forget(_env: sys::napi_env, data: *mut c_void, _hint: *mut c_void) {
     // SAFETY: the reference that `calls` kept for the collected function.
-    drop(unsafe { Rc::from_raw(data.cast_const().cast::<Shared>()) });
+    drop(unsafe { Rc::from_raw(data.cast_const().cast::<Environment>()) });
 }

@@ -26,7 +26,7 @@ impl NativeContext {
             return NativeContext(shared().clone());
         }
         let context = core::Context::new();
-        runtime.adopt(context.clone());
+        runtime.terminate_at_exit(context.clone());
         NativeContext(context)
     }
 

@@ -24,8 +24,8 @@ mod proxy;
 mod readiness;
 mod runtime;
 mod socket;
+mod typed_arrays;
 mod uv;
-mod view;
 
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;

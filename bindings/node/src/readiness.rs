@@ -14,11 +14,11 @@ use std::rc::Rc;
 use std::task::{Poll as TaskPoll, Waker};
 
 use napi::sys;
-use tautline_core::{self as core, Error, Flags, Patience, Rest};
+use tautline_core::{self as core, Error, Flags, WaitMode, WaitState};
 
 use crate::errors::code;
-use crate::runtime::Shared;
-use crate::uv::{Idle, Kind, Listener, Poll};
+use crate::runtime::Environment;
+use crate::uv::{HandleKind, Idle, Listener, Poll};
 
 /// Result of a wait that is over: the operation can be retried.
 pub(crate) const READY: i32 = 1;
@@ -26,46 +26,50 @@ pub(crate) const READY: i32 = 1;
 const PENDING: i32 = 0;
 
 /// A socket and its wait.
-pub(crate) struct Watched {
-    shared: Rc<Shared>,
+pub(crate) struct WaitingSocket {
+    shared: Rc<Environment>,
     socket: RefCell<Option<core::Socket>>,
     /// Reference to the JavaScript socket. The reference is weak, except during a wait.
     peer: Cell<sys::napi_ref>,
-    wait: RefCell<Wait>,
+    wait: RefCell<SocketWait>,
     /// Number of handles that libuv knows. While it is above 0, the handles own one reference to this object.
     handles: Cell<usize>,
     /// Message to send if the thread ends while the socket is open.
-    farewell: Cell<&'static [u8]>,
+    final_message: Cell<&'static [u8]>,
 }
 
 #[derive(Default)]
-struct Wait {
+struct SocketWait {
     /// POLLIN and POLLOUT; 0 if no operation waits.
     interest: i16,
     keep_alive: bool,
     /// True if the JavaScript socket is held.
     holds: bool,
-    patience: Patience,
+    patience: WaitState,
     idle: Option<Idle>,
     polls: Vec<Poll>,
 }
 
-impl Watched {
+impl WaitingSocket {
     /// Takes over `peer`, a weak reference.
-    pub(crate) fn new(shared: Rc<Shared>, socket: core::Socket, peer: sys::napi_ref) -> Rc<Watched> {
-        Rc::new(Watched {
+    pub(crate) fn new(
+        shared: Rc<Environment>,
+        socket: core::Socket,
+        peer: sys::napi_ref,
+    ) -> Rc<WaitingSocket> {
+        Rc::new(WaitingSocket {
             shared,
             socket: RefCell::new(Some(socket)),
             peer: Cell::new(peer),
             wait: RefCell::default(),
             handles: Cell::new(0),
-            farewell: Cell::new(&[]),
+            final_message: Cell::new(&[]),
         })
     }
 
     /// Calls the socket. Returns [`Error::NotSocket`] if it is closed or lent.
     #[inline]
-    pub(crate) fn with<T>(
+    pub(crate) fn with_socket<T>(
         &self,
         call: impl FnOnce(&mut core::Socket) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -78,51 +82,51 @@ impl Watched {
         {
             let wait = &mut *self.wait.borrow_mut();
             if wait.interest != interest {
-                self.leave(wait);
+                self.abandon_wait(wait);
             }
             wait.interest = interest;
             wait.keep_alive = keep_alive;
             if interest == 0 {
-                self.rest(wait);
+                self.release_references(wait);
                 return PENDING;
             }
             if wait.idle.is_none()
                 && let Err(error) = self.open(wait)
             {
                 wait.interest = 0;
-                self.rest(wait);
+                self.release_references(wait);
                 return code(error);
             }
         }
-        let status = self.turn();
+        let status = self.poll_once();
         let wait = &mut *self.wait.borrow_mut();
         if status == PENDING {
             self.hold(wait)
         } else {
-            self.settle(wait)
+            self.finish_wait(wait)
         }
         status
     }
 
     /// Checks the socket, as the wait rule demands. If the wait goes on, starts the handles for the next check.
-    fn turn(&self) -> i32 {
+    fn poll_once(&self) -> i32 {
         let mut socket = self.socket.borrow_mut();
         let Some(socket) = socket.as_mut() else { return code(Error::NotSocket) };
-        let Wait { interest, keep_alive, patience, idle, polls, .. } = &mut *self.wait.borrow_mut();
-        match socket.poll_ready(*interest, patience, Rest::Descriptors, Waker::noop()) {
+        let SocketWait { interest, keep_alive, patience, idle, polls, .. } = &mut *self.wait.borrow_mut();
+        match socket.poll_ready(*interest, patience, WaitMode::Descriptors, Waker::noop()) {
             TaskPoll::Ready(outcome) => {
-                *patience = Patience::default();
+                *patience = WaitState::default();
                 outcome.map_or_else(code, |()| READY)
             }
             TaskPoll::Pending => {
                 let Some(idle) = idle else { return code(Error::NotSocket) };
-                if patience.is_resting() {
+                if patience.is_sleeping() {
                     idle.stop();
                     for poll in polls {
-                        poll.start::<Watched>(*keep_alive);
+                        poll.start::<WaitingSocket>(*keep_alive);
                     }
                 } else {
-                    idle.start::<Watched>();
+                    idle.start::<WaitingSocket>();
                 }
                 PENDING
             }
@@ -130,26 +134,26 @@ impl Watched {
     }
 
     /// Checks the socket again in the next turn of the loop. Another call may have consumed the event that a wait needs.
-    pub(crate) fn look_again(&self) {
-        if let Wait { interest: 1.., idle: Some(idle), .. } = &mut *self.wait.borrow_mut() {
-            idle.start::<Watched>();
+    pub(crate) fn poll_again_soon(&self) {
+        if let SocketWait { interest: 1.., idle: Some(idle), .. } = &mut *self.wait.borrow_mut() {
+            idle.start::<WaitingSocket>();
         }
     }
 
     /// Ends the wait.
-    fn settle(&self, wait: &mut Wait) {
+    fn finish_wait(&self, wait: &mut SocketWait) {
         wait.interest = 0;
-        wait.patience = Patience::default();
-        self.rest(wait);
+        wait.patience = WaitState::default();
+        self.release_references(wait);
     }
 
     /// Stops holding the loop and the JavaScript socket, because no operation waits.
-    fn rest(&self, wait: &mut Wait) {
+    fn release_references(&self, wait: &mut SocketWait) {
         if let Some(idle) = &mut wait.idle {
             idle.stop();
         }
         for poll in &wait.polls {
-            poll.rest();
+            poll.unref();
         }
         if std::mem::take(&mut wait.holds) {
             // SAFETY: a reference of this environment, alive until `close` takes it. `hold` raised its count.
@@ -157,7 +161,7 @@ impl Watched {
         }
     }
 
-    fn hold(&self, wait: &mut Wait) {
+    fn hold(&self, wait: &mut SocketWait) {
         if !std::mem::replace(&mut wait.holds, true) {
             // SAFETY: as in `rest`.
             unsafe { sys::napi_reference_ref(self.shared.env(), self.peer.get(), ptr::null_mut()) };
@@ -165,7 +169,7 @@ impl Watched {
     }
 
     /// Abandons a wait that will not be continued.
-    fn leave(&self, wait: &mut Wait) {
+    fn abandon_wait(&self, wait: &mut SocketWait) {
         let patience = std::mem::take(&mut wait.patience);
         if let Some(socket) = self.socket.borrow_mut().as_mut() {
             socket.stop_waiting(patience);
@@ -173,8 +177,8 @@ impl Watched {
     }
 
     /// Creates the handles. Called once.
-    fn open(self: &Rc<Self>, wait: &mut Wait) -> Result<(), Error> {
-        let descriptors = self.with(|socket| socket.descriptors().map_err(Error::from))?;
+    fn open(self: &Rc<Self>, wait: &mut SocketWait) -> Result<(), Error> {
+        let descriptors = self.with_socket(|socket| socket.descriptors().map_err(Error::from))?;
         let listener = NonNull::from(&**self);
         let uv = self.shared.uv;
         // SAFETY: the loop of this thread, because an environment runs only on its own thread. `opened` keeps a reference, which keeps
@@ -205,8 +209,8 @@ impl Watched {
     pub(crate) fn take(&self) -> Option<core::Socket> {
         {
             let wait = &mut *self.wait.borrow_mut();
-            self.leave(wait);
-            self.settle(wait);
+            self.abandon_wait(wait);
+            self.finish_wait(wait);
             for poll in &mut wait.polls {
                 poll.stop();
             }
@@ -219,15 +223,15 @@ impl Watched {
     }
 
     /// Sets the message to send at the end of the thread, if the socket is still open.
-    pub(crate) fn set_farewell(&self, message: &'static [u8]) {
-        self.farewell.set(message);
+    pub(crate) fn set_final_message(&self, message: &'static [u8]) {
+        self.final_message.set(message);
     }
 
-    pub(crate) fn say_farewell(&self) {
-        let message = self.farewell.take();
+    pub(crate) fn send_final_message(&self) {
+        let message = self.final_message.take();
         if !message.is_empty() {
             // Sending fails if there is no peer. Then the message is not needed.
-            let _ = self.with(|socket| socket.send(message, Flags::DONTWAIT));
+            let _ = self.with_socket(|socket| socket.send(message, Flags::DONTWAIT));
         }
     }
 
@@ -243,41 +247,41 @@ impl Watched {
     }
 
     /// Continues the wait for the loop, and notifies JavaScript if the wait is over.
-    fn go_on(&self) {
-        let status = self.turn();
+    fn continue_wait(&self) {
+        let status = self.poll_once();
         if status != PENDING {
-            self.settle(&mut self.wait.borrow_mut());
+            self.finish_wait(&mut self.wait.borrow_mut());
             self.shared.notify(self.peer.get(), status);
         }
     }
 }
 
-fn close_handles(wait: &mut Wait) {
+fn close_handles(wait: &mut SocketWait) {
     if let Some(idle) = wait.idle.take() {
-        idle.close::<Watched>();
+        idle.close::<WaitingSocket>();
     }
     for poll in wait.polls.drain(..) {
-        poll.close::<Watched>();
+        poll.close::<WaitingSocket>();
     }
 }
 
-impl Listener for Watched {
-    fn called(&self, handle: Kind) {
+impl Listener for WaitingSocket {
+    fn on_event(&self, handle: HandleKind) {
         {
             let wait = &mut *self.wait.borrow_mut();
             if wait.interest == 0 {
                 // No operation waits for this descriptor.
                 match (handle, &mut wait.idle) {
-                    (Kind::Idle, Some(idle)) => idle.stop(),
+                    (HandleKind::Idle, Some(idle)) => idle.stop(),
                     _ => wait.polls.iter_mut().for_each(Poll::stop),
                 }
                 return;
             }
         }
-        self.go_on();
+        self.continue_wait();
     }
 
-    unsafe fn closed(listener: NonNull<Self>) {
+    unsafe fn on_closed(listener: NonNull<Self>) {
         // SAFETY: the reference that is released below keeps the listener alive.
         let (left, shared) = unsafe {
             let watched = listener.as_ref();

@@ -13,14 +13,14 @@ use tautline_core as core;
 
 use crate::calls::calls;
 use crate::context;
-use crate::socket::Inner;
+use crate::socket::SocketInner;
 use crate::uv::{self, Listener, Prepare};
 
 /// Time that the end of a thread waits for queued messages before it prints a notice.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// State of a JavaScript environment. The main thread and each worker thread have one.
-pub(crate) struct Shared {
+pub(crate) struct Environment {
     env: sys::napi_env,
     pub(crate) uv: *mut uv::Loop,
     /// The function `(socket, status)` of `lib/`, called at the end of a wait.
@@ -28,20 +28,20 @@ pub(crate) struct Shared {
     /// Context that identifies the calls to Node's async hooks.
     place: sys::napi_async_context,
     /// The open sockets, by number.
-    sockets: RefCell<Vec<Option<Rc<Inner>>>>,
+    sockets: RefCell<Vec<Option<Rc<SocketInner>>>>,
     free: RefCell<Vec<u32>>,
     /// Sockets that sent a message in this turn of the loop.
-    senders: RefCell<Vec<Rc<Inner>>>,
+    senders: RefCell<Vec<Rc<SocketInner>>>,
     turn_end: RefCell<Option<Prepare>>,
     contexts: RefCell<Vec<core::Context>>,
     open_handles: Cell<usize>,
     is_main: bool,
     /// The hook of the environment's end. Set from the start of the end until the last handle is closed.
-    ending: Cell<sys::napi_async_cleanup_hook_handle>,
+    cleanup_hook: Cell<sys::napi_async_cleanup_hook_handle>,
 }
 
 #[napi]
-pub struct Runtime(pub(crate) Rc<Shared>);
+pub struct Runtime(pub(crate) Rc<Environment>);
 
 #[napi]
 impl Runtime {
@@ -60,7 +60,7 @@ impl Runtime {
             check(sys::napi_create_string_utf8(raw, c"TAUTLINE".as_ptr(), 8, &mut name))?;
             check(sys::napi_async_init(raw, ptr::null_mut(), name, &mut place))?;
         }
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(Environment {
             env: raw,
             uv: uv.cast(),
             on_ready: function,
@@ -72,12 +72,14 @@ impl Runtime {
             contexts: RefCell::default(),
             open_handles: Cell::new(0),
             is_main,
-            ending: Cell::new(ptr::null_mut()),
+            cleanup_hook: Cell::new(ptr::null_mut()),
         });
         let argument = Rc::into_raw(shared.clone()).cast_mut().cast::<c_void>();
         // SAFETY: the hook gets the reference taken for it, and runs once.
-        unsafe { check(sys::napi_add_async_cleanup_hook(raw, Some(end), argument, ptr::null_mut()))? };
-        shared.watch_turns();
+        unsafe {
+            check(sys::napi_add_async_cleanup_hook(raw, Some(on_environment_end), argument, ptr::null_mut()))?
+        };
+        shared.install_turn_end_flush();
         Ok(Runtime(shared))
     }
 
@@ -88,7 +90,7 @@ impl Runtime {
     }
 
     /// Terminates the context at the end of the thread.
-    pub(crate) fn adopt(&self, context: core::Context) {
+    pub(crate) fn terminate_at_exit(&self, context: core::Context) {
         self.0.contexts.borrow_mut().push(context);
     }
 }
@@ -99,17 +101,17 @@ pub(crate) fn check(status: sys::napi_status) -> Result<()> {
 
 /// Ends the environment: closes all sockets, then blocks until the queued messages of the thread's contexts are sent. Node then waits
 /// for the handles to close. The main thread also terminates the shared context.
-unsafe extern "C" fn end(handle: sys::napi_async_cleanup_hook_handle, argument: *mut c_void) {
+unsafe extern "C" fn on_environment_end(handle: sys::napi_async_cleanup_hook_handle, argument: *mut c_void) {
     // SAFETY: the reference taken for this hook in `Runtime::new`; it is called once.
-    let shared = unsafe { Rc::from_raw(argument.cast_const().cast::<Shared>()) };
-    shared.ending.set(handle);
+    let shared = unsafe { Rc::from_raw(argument.cast_const().cast::<Environment>()) };
+    shared.cleanup_hook.set(handle);
     let sockets: Vec<_> = shared.sockets.borrow().iter().flatten().cloned().collect();
     for socket in sockets {
-        socket.watched.say_farewell();
+        socket.watched.send_final_message();
         socket.close();
     }
     if let Some(turn_end) = shared.turn_end.take() {
-        turn_end.close::<Shared>();
+        turn_end.close::<Environment>();
     }
     let mut contexts = shared.contexts.take();
     if shared.is_main {
@@ -140,13 +142,13 @@ fn terminate(context: core::Context) {
     }
 }
 
-impl Shared {
+impl Environment {
     pub(crate) fn env(&self) -> sys::napi_env {
         self.env
     }
 
     /// Reserves a number, and returns the socket that `make` creates with it.
-    pub(crate) fn enlist(&self, make: impl FnOnce(u32) -> Rc<Inner>) -> Rc<Inner> {
+    pub(crate) fn register_socket(&self, make: impl FnOnce(u32) -> Rc<SocketInner>) -> Rc<SocketInner> {
         let mut sockets = self.sockets.borrow_mut();
         let number = self.free.borrow_mut().pop().unwrap_or(sockets.len() as u32);
         let socket = make(number);
@@ -158,7 +160,7 @@ impl Shared {
         socket
     }
 
-    pub(crate) fn strike(&self, number: u32) {
+    pub(crate) fn unregister_socket(&self, number: u32) {
         let struck = self.sockets.borrow_mut().get_mut(number as usize).and_then(Option::take);
         if struck.is_some() {
             self.free.borrow_mut().push(number);
@@ -166,23 +168,23 @@ impl Shared {
     }
 
     #[inline]
-    pub(crate) fn socket(&self, number: u32) -> Option<Rc<Inner>> {
+    pub(crate) fn socket(&self, number: u32) -> Option<Rc<SocketInner>> {
         self.sockets.borrow().get(number as usize)?.clone()
     }
 
     /// Notes a socket that sent a message. It is flushed at the end of the turn.
-    pub(crate) fn has_sent(&self, socket: &Rc<Inner>) {
+    pub(crate) fn flush_at_turn_end(&self, socket: &Rc<SocketInner>) {
         self.senders.borrow_mut().push(socket.clone());
     }
 
     /// Starts flushing at the end of each turn: the messages sent in a turn are written before the loop sleeps.
-    fn watch_turns(self: &Rc<Self>) {
+    fn install_turn_end_flush(self: &Rc<Self>) {
         // SAFETY: the loop of this thread. The reference kept here is released when the handle is closed.
         let turn_end = unsafe { Prepare::new(self.uv, NonNull::from(&**self)) };
         if let Some(mut turn_end) = turn_end {
             let _ = Rc::into_raw(self.clone());
             self.handle_opened();
-            turn_end.start::<Shared>();
+            turn_end.start::<Environment>();
             *self.turn_end.borrow_mut() = Some(turn_end);
         }
     }
@@ -199,7 +201,7 @@ impl Shared {
     /// Lets Node continue the end of the environment after all handles are closed.
     fn end_if_done(&self) {
         if self.open_handles.get() == 0 {
-            let handle = self.ending.replace(ptr::null_mut());
+            let handle = self.cleanup_hook.replace(ptr::null_mut());
             if !handle.is_null() {
                 // SAFETY: the handle that Node passed to the hook, removed once.
                 unsafe { sys::napi_remove_async_cleanup_hook(handle) };
@@ -209,7 +211,7 @@ impl Shared {
 
     /// Calls `onReady(socket, status)` for the socket behind `peer`.
     pub(crate) fn notify(&self, peer: sys::napi_ref, status: i32) {
-        if !self.ending.get().is_null() {
+        if !self.cleanup_hook.get().is_null() {
             return;
         }
         let env = self.env;
@@ -248,8 +250,8 @@ impl Shared {
     }
 }
 
-impl Listener for Shared {
-    fn called(&self, _handle: uv::Kind) {
+impl Listener for Environment {
+    fn on_event(&self, _handle: uv::HandleKind) {
         let senders = self.senders.take();
         for socket in &senders {
             socket.flush();
@@ -260,8 +262,8 @@ impl Listener for Shared {
         *self.senders.borrow_mut() = senders;
     }
 
-    unsafe fn closed(listener: NonNull<Self>) {
-        // SAFETY: the reference that `watch_turns` kept. There is one handle, so it is released once.
+    unsafe fn on_closed(listener: NonNull<Self>) {
+        // SAFETY: the reference that `install_turn_end_flush` kept. There is one handle, so it is released once.
         let shared = unsafe { Rc::from_raw(listener.as_ptr().cast_const()) };
         shared.handle_closed();
     }

@@ -13,9 +13,9 @@ use tautline_core::{self as core, Error, Flags, Message, SocketType};
 
 use crate::context::NativeContext;
 use crate::errors::{code, outcome};
-use crate::readiness::Watched;
-use crate::runtime::{Runtime, Shared};
-use crate::view;
+use crate::readiness::WaitingSocket;
+use crate::runtime::{Environment, Runtime};
+use crate::typed_arrays;
 
 /// Flag in the table of a batch: the part is not in the chunk; `take_large` returns it.
 const LARGE: u32 = 1 << 30;
@@ -32,11 +32,11 @@ const EVENTS: i32 = 15;
 
 /// The native object behind a JavaScript socket.
 #[napi]
-pub struct NativeSocket(Rc<Inner>);
+pub struct NativeSocket(Rc<SocketInner>);
 
-pub(crate) struct Inner {
-    pub(crate) watched: Rc<Watched>,
-    shared: Rc<Shared>,
+pub(crate) struct SocketInner {
+    pub(crate) watched: Rc<WaitingSocket>,
+    shared: Rc<Environment>,
     /// Number of the socket in the runtime.
     number: u32,
     /// True if the socket sent a message in this turn of the loop.
@@ -49,11 +49,11 @@ pub(crate) struct Inner {
     /// Group of the last received message, for DISH.
     group: RefCell<Vec<u8>>,
     /// True if a batch has only one message.
-    one_by_one: Cell<bool>,
+    no_batching: Cell<bool>,
 }
 
 /// True for types that receive one message between two sends, and for types whose messages have a routing id or a group.
-fn one_by_one(socket_type: SocketType) -> bool {
+fn has_no_batching(socket_type: SocketType) -> bool {
     use SocketType::{Dish, Peer, Rep, Req, Server};
     matches!(socket_type, Req | Rep | Server | Dish | Peer)
 }
@@ -73,7 +73,7 @@ impl NativeSocket {
         let made = known.and_then(|known| context.0.socket(known));
         // The text is the errno, from which `lib/` creates the exception.
         let socket = made.map_err(|error| JsError::new(Status::GenericFailure, code(error).to_string()))?;
-        let one_by_one = one_by_one(socket.socket_type());
+        let one_by_one = has_no_batching(socket.socket_type());
         let mut reference = ptr::null_mut();
         // SAFETY: a value of this environment, and a place to write to. The count 0 makes the reference weak.
         let status = unsafe { sys::napi_create_reference(env.raw(), peer.raw(), 0, &mut reference) };
@@ -81,9 +81,9 @@ impl NativeSocket {
             return Err(JsError::from_status(Status::from(status)));
         }
         let shared = runtime.0.clone();
-        let watched = Watched::new(shared.clone(), socket, reference);
-        Ok(NativeSocket(runtime.0.enlist(|number| {
-            Rc::new(Inner {
+        let watched = WaitingSocket::new(shared.clone(), socket, reference);
+        Ok(NativeSocket(runtime.0.register_socket(|number| {
+            Rc::new(SocketInner {
                 watched,
                 shared,
                 number,
@@ -92,7 +92,7 @@ impl NativeSocket {
                 large: RefCell::default(),
                 routing_id: Cell::new(0),
                 group: RefCell::default(),
-                one_by_one: Cell::new(one_by_one),
+                no_batching: Cell::new(one_by_one),
             })
         })))
     }
@@ -107,7 +107,7 @@ impl NativeSocket {
     #[napi(catch_unwind)]
     pub fn send_addressed(&self, env: Env, part: Unknown<'_>, routing_id: u32, group: Unknown<'_>) -> i32 {
         let (Some(part), Some(group)) =
-            (view::bytes(env.raw(), part.raw()), view::bytes(env.raw(), group.raw()))
+            (typed_arrays::bytes(env.raw(), part.raw()), typed_arrays::bytes(env.raw(), group.raw()))
         else {
             return code(Error::Fault);
         };
@@ -116,7 +116,7 @@ impl NativeSocket {
         if !message.set_group(group) {
             return code(Error::Invalid);
         }
-        outcome(self.0.watched.with(|socket| socket.send_message(&mut message, Flags::DONTWAIT)))
+        outcome(self.0.watched.with_socket(|socket| socket.send_message(&mut message, Flags::DONTWAIT)))
     }
 
     /// Returns the length of the next large part.
@@ -128,7 +128,7 @@ impl NativeSocket {
     /// Copies the next large part, whose length must be that of `room`. Returns 0 or an error.
     #[napi(catch_unwind)]
     pub fn take_large(&self, env: Env, room: Unknown<'_>) -> i32 {
-        let Some(room) = view::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
+        let Some(room) = typed_arrays::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
         let Some(message) = self.0.large.borrow_mut().pop_front() else { return code(Error::Fault) };
         if room.len() != message.len() {
             return code(Error::MessageSize);
@@ -150,51 +150,54 @@ impl NativeSocket {
 
     #[napi(catch_unwind)]
     pub fn bind(&self, endpoint: String) -> i32 {
-        outcome(self.0.watched.with(|socket| socket.bind(&endpoint)))
+        outcome(self.0.watched.with_socket(|socket| socket.bind(&endpoint)))
     }
 
     #[napi(catch_unwind)]
     pub fn unbind(&self, endpoint: String) -> i32 {
-        outcome(self.0.watched.with(|socket| socket.unbind(&endpoint)))
+        outcome(self.0.watched.with_socket(|socket| socket.unbind(&endpoint)))
     }
 
     #[napi(catch_unwind)]
     pub fn connect(&self, endpoint: String) -> i32 {
-        outcome(self.0.watched.with(|socket| socket.connect(&endpoint)))
+        outcome(self.0.watched.with_socket(|socket| socket.connect(&endpoint)))
     }
 
     #[napi(catch_unwind)]
     pub fn disconnect(&self, endpoint: String) -> i32 {
-        outcome(self.0.watched.with(|socket| socket.disconnect(&endpoint)))
+        outcome(self.0.watched.with_socket(|socket| socket.disconnect(&endpoint)))
     }
 
     #[napi(catch_unwind)]
     pub fn join(&self, env: Env, group: Unknown<'_>, on: bool) -> i32 {
-        let Some(group) = view::bytes(env.raw(), group.raw()) else { return code(Error::Fault) };
-        outcome(self.0.watched.with(|socket| if on { socket.join(group) } else { socket.leave(group) }))
+        let Some(group) = typed_arrays::bytes(env.raw(), group.raw()) else { return code(Error::Fault) };
+        outcome(
+            self.0.watched.with_socket(|socket| if on { socket.join(group) } else { socket.leave(group) }),
+        )
     }
 
     /// Sets an option from its bytes.
     #[napi(catch_unwind)]
     pub fn set_option(&self, env: Env, number: i32, value: Unknown<'_>) -> i32 {
-        let Some(value) = view::bytes(env.raw(), value.raw()) else { return code(Error::Fault) };
+        let Some(value) = typed_arrays::bytes(env.raw(), value.raw()) else { return code(Error::Fault) };
         if number == CONFLATE {
-            self.0.one_by_one.set(true);
+            self.0.no_batching.set(true);
         }
-        outcome(self.0.watched.with(|socket| socket.set_option(number, value)))
+        outcome(self.0.watched.with_socket(|socket| socket.set_option(number, value)))
     }
 
     /// Sets an option to its empty value.
     #[napi(catch_unwind)]
     pub fn clear_option(&self, number: i32) -> i32 {
-        outcome(self.0.watched.with(|socket| socket.set_option_null(number)))
+        outcome(self.0.watched.with_socket(|socket| socket.set_option_null(number)))
     }
 
     /// Returns a sentence that names an option and the reason for its refusal. Empty if the reason is unknown, as for a closed socket.
     #[napi(catch_unwind)]
     pub fn option_fault(&self, env: Env, number: i32, value: Unknown<'_>) -> String {
-        let value = view::bytes(env.raw(), value.raw()).unwrap_or_default();
-        let fault = self.0.watched.with(|socket| Ok(core::option_fault(socket.socket_type(), number, value)));
+        let value = typed_arrays::bytes(env.raw(), value.raw()).unwrap_or_default();
+        let fault =
+            self.0.watched.with_socket(|socket| Ok(core::option_fault(socket.socket_type(), number, value)));
         fault.unwrap_or_default()
     }
 
@@ -207,10 +210,10 @@ impl NativeSocket {
     /// Reads an option into `room`. Returns its length or an error.
     #[napi(catch_unwind)]
     pub fn get_option(&self, env: Env, number: i32, room: Unknown<'_>) -> i32 {
-        let Some(room) = view::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
-        let read = self.0.watched.with(|socket| socket.option(number, room));
+        let Some(room) = typed_arrays::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
+        let read = self.0.watched.with_socket(|socket| socket.option(number, room));
         if number == EVENTS {
-            self.0.watched.look_again();
+            self.0.watched.poll_again_soon();
         }
         read.map_or_else(code, |len| i32::try_from(len).unwrap_or(i32::MAX))
     }
@@ -219,7 +222,9 @@ impl NativeSocket {
     #[napi(catch_unwind)]
     pub fn monitor(&self, endpoint: String, events: u32) -> i32 {
         outcome(
-            self.0.watched.with(|socket| socket.monitor(Some(&endpoint), events.into(), 3, SocketType::Pair)),
+            self.0
+                .watched
+                .with_socket(|socket| socket.monitor(Some(&endpoint), events.into(), 3, SocketType::Pair)),
         )
     }
 
@@ -229,18 +234,18 @@ impl NativeSocket {
         // This is long enough to check the connections once.
         let deadline = Some(Instant::now() + Duration::from_micros(10));
         let count = count as usize;
-        let has = self.0.watched.with(|socket| match topics {
+        let has = self.0.watched.with_socket(|socket| match topics {
             true => socket.wait_for_subscriptions(count, deadline),
             false => socket.wait_for_peers(count, deadline),
         });
-        self.0.watched.look_again();
+        self.0.watched.poll_again_soon();
         outcome(has)
     }
 
     /// Marks the socket as the control of a proxy: if this thread ends first, the socket sends TERMINATE.
     #[napi(catch_unwind)]
     pub fn set_steering(&self) {
-        self.0.watched.set_farewell(b"TERMINATE");
+        self.0.watched.set_final_message(b"TERMINATE");
     }
 
     #[napi(catch_unwind)]
@@ -257,13 +262,13 @@ impl NativeSocket {
     }
 }
 
-impl Inner {
+impl SocketInner {
     /// Sends a part. Returns 0 or an error.
     pub(crate) fn send(self: &Rc<Self>, part: &[u8], more: bool) -> i32 {
         let flags = if more { Flags(Flags::DONTWAIT.0 | Flags::MORE.0) } else { Flags::DONTWAIT };
-        let sent = self.watched.with(|socket| socket.send(part, flags));
+        let sent = self.watched.with_socket(|socket| socket.send(part, flags));
         if !self.has_sent.replace(true) {
-            self.shared.has_sent(self);
+            self.shared.flush_at_turn_end(self);
         }
         outcome(sent)
     }
@@ -272,7 +277,7 @@ impl Inner {
     pub(crate) fn flush(&self) {
         self.has_sent.set(false);
         // If the socket was closed in this turn, closing has flushed it.
-        let _ = self.watched.with(|socket| {
+        let _ = self.watched.with_socket(|socket| {
             socket.flush();
             Ok(())
         });
@@ -284,7 +289,7 @@ impl Inner {
     pub(crate) fn receive(&self, room: &mut [u8], table: &mut [u32]) -> i32 {
         let Some((used, table)) = table.split_first_mut() else { return code(Error::Fault) };
         *used = 0;
-        self.watched.with(|socket| Ok(self.fill(socket, room, used, table))).unwrap_or_else(code)
+        self.watched.with_socket(|socket| Ok(self.fill(socket, room, used, table))).unwrap_or_else(code)
     }
 
     fn fill(&self, socket: &mut core::Socket, mut room: &mut [u8], used: &mut u32, table: &mut [u32]) -> i32 {
@@ -312,14 +317,14 @@ impl Inner {
                 *entry |= LARGE;
                 large += body.len();
             }
-            if self.one_by_one.get() && !more {
+            if self.no_batching.get() && !more {
                 self.routing_id.set(message.routing_id());
                 *self.group.borrow_mut() = message.group().to_bytes().to_vec();
             }
             if *entry & LARGE != 0 {
                 self.large.borrow_mut().push_back(message);
             }
-            if !more && (self.one_by_one.get() || room.len() < SMALL_MAX || large >= LARGE_BYTES) {
+            if !more && (self.no_batching.get() || room.len() < SMALL_MAX || large >= LARGE_BYTES) {
                 break;
             }
         }
@@ -330,7 +335,7 @@ impl Inner {
         self.watched.close();
         // Only once, because a new socket may have the number later.
         if !self.closed.replace(true) {
-            self.shared.strike(self.number);
+            self.shared.unregister_socket(self.number);
         }
     }
 }

@@ -44,7 +44,7 @@ const READABLE: c_int = 1;
 
 /// The kind of a handle.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HandleKind {
     /// A watched descriptor is readable.
     Poll,
     /// A new turn of the loop begins.
@@ -56,16 +56,16 @@ pub(crate) enum Kind {
 /// Object that a handle calls, on the loop's thread. The object must live until its last handle has called `closed`.
 pub(crate) trait Listener {
     /// Called for an event of one of its handles.
-    fn called(&self, handle: Kind);
+    fn on_event(&self, handle: HandleKind);
     /// Called after one of its handles was closed. After the last call, the listener may be freed and must not be used.
     ///
     /// # Safety
     /// Called once for each handle that was closed.
-    unsafe fn closed(listener: NonNull<Self>);
+    unsafe fn on_closed(listener: NonNull<Self>);
 }
 
 /// A handle in a separate allocation. libuv owns the memory after `close`.
-struct Owned {
+struct OwnedHandle {
     raw: NonNull<Handle>,
 }
 
@@ -87,7 +87,7 @@ fn free(raw: NonNull<Handle>, kind: c_int) {
     unsafe { dealloc(raw.as_ptr().cast(), layout(kind)) };
 }
 
-fn guarded(call: impl FnOnce()) {
+fn catch_panic(call: impl FnOnce()) {
     // Unwinding into libuv is undefined. The callees do not panic; a panic would only lose this call.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
 }
@@ -95,19 +95,19 @@ fn guarded(call: impl FnOnce()) {
 unsafe extern "C" fn on_poll<L: Listener>(handle: *mut Handle, _status: c_int, _events: c_int) {
     // SAFETY: `Poll::new` set the data to a listener that lives until the handle is closed. libuv makes no call after that.
     let listener = unsafe { &*uv_handle_get_data(handle).cast::<L>() };
-    guarded(|| listener.called(Kind::Poll));
+    catch_panic(|| listener.on_event(HandleKind::Poll));
 }
 
 unsafe extern "C" fn on_idle<L: Listener>(handle: *mut Handle) {
     // SAFETY: as in `on_poll`.
     let listener = unsafe { &*uv_handle_get_data(handle).cast::<L>() };
-    guarded(|| listener.called(Kind::Idle));
+    catch_panic(|| listener.on_event(HandleKind::Idle));
 }
 
 unsafe extern "C" fn on_prepare<L: Listener>(handle: *mut Handle) {
     // SAFETY: as in `on_poll`.
     let listener = unsafe { &*uv_handle_get_data(handle).cast::<L>() };
-    guarded(|| listener.called(Kind::Prepare));
+    catch_panic(|| listener.on_event(HandleKind::Prepare));
 }
 
 unsafe extern "C" fn on_close<L: Listener, const KIND: c_int>(handle: *mut Handle) {
@@ -116,11 +116,11 @@ unsafe extern "C" fn on_close<L: Listener, const KIND: c_int>(handle: *mut Handl
     if let (Some(raw), Some(listener)) = (NonNull::new(handle), NonNull::new(listener.cast::<L>())) {
         free(raw, KIND);
         // SAFETY: once for each handle.
-        guarded(|| unsafe { L::closed(listener) });
+        catch_panic(|| unsafe { L::on_closed(listener) });
     }
 }
 
-impl Owned {
+impl OwnedHandle {
     /// Sets whether the handle keeps the loop alive.
     fn keep_alive(&self, on: bool) {
         // SAFETY: an initialised handle that is not closed.
@@ -130,7 +130,7 @@ impl Owned {
 
 /// Watches a descriptor for being readable.
 pub(crate) struct Poll {
-    handle: Owned,
+    handle: OwnedHandle,
     active: bool,
     /// Keeps the descriptor open while it is watched.
     _fd: OwnedFd,
@@ -150,7 +150,7 @@ impl Poll {
         }
         // SAFETY: initialised above.
         unsafe { uv_handle_set_data(raw.as_ptr(), listener.as_ptr().cast()) };
-        Some(Poll { handle: Owned { raw }, active: false, _fd: fd })
+        Some(Poll { handle: OwnedHandle { raw }, active: false, _fd: fd })
     }
 
     pub(crate) fn start<L: Listener>(&mut self, keep_alive: bool) {
@@ -162,7 +162,7 @@ impl Poll {
     }
 
     /// Leaves the descriptor in the loop's set, without keeping the loop alive.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn unref(&self) {
         self.handle.keep_alive(false);
     }
 
@@ -182,7 +182,7 @@ impl Poll {
 
 /// Calls the listener once in each turn of the loop. The loop does not sleep while the handle is active.
 pub(crate) struct Idle {
-    handle: Owned,
+    handle: OwnedHandle,
     active: bool,
 }
 
@@ -200,7 +200,7 @@ impl Idle {
         }
         // SAFETY: initialised above.
         unsafe { uv_handle_set_data(raw.as_ptr(), listener.as_ptr().cast()) };
-        Some(Idle { handle: Owned { raw }, active: false })
+        Some(Idle { handle: OwnedHandle { raw }, active: false })
     }
 
     pub(crate) fn start<L: Listener>(&mut self) {
@@ -226,7 +226,7 @@ impl Idle {
 
 /// Calls the listener at the end of each turn of the loop. The handle does not keep the loop alive.
 pub(crate) struct Prepare {
-    handle: Owned,
+    handle: OwnedHandle,
 }
 
 impl Prepare {
@@ -243,7 +243,7 @@ impl Prepare {
         }
         // SAFETY: initialised above.
         unsafe { uv_handle_set_data(raw.as_ptr(), listener.as_ptr().cast()) };
-        Some(Prepare { handle: Owned { raw } })
+        Some(Prepare { handle: OwnedHandle { raw } })
     }
 
     pub(crate) fn start<L: Listener>(&mut self) {

@@ -11,7 +11,7 @@ use std::path::Path;
 pub use nats::{Login, Nats, Tls};
 pub use route::{Job, Link, Route, SocketType, Start};
 
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 use tautline_names::file::read_text;
 
 /// A checked configuration file.
@@ -48,8 +48,8 @@ impl Config {
     ///
     /// # Errors
     /// Returns the line and the reason.
-    pub fn load(path: &Path) -> Result<Config, Fault> {
-        let text = read_text(path).map_err(|error| Fault::new(0, error.to_string()))?;
+    pub fn load(path: &Path) -> Result<Config, BridgeError> {
+        let text = read_text(path).map_err(|error| BridgeError::new(0, error.to_string()))?;
         Config::parse(&text)
     }
 
@@ -57,11 +57,11 @@ impl Config {
     ///
     /// # Errors
     /// Returns the line and the reason.
-    pub fn parse(text: &str) -> Result<Config, Fault> {
+    pub fn parse(text: &str) -> Result<Config, BridgeError> {
         let lines = Lines(text);
         let file: file::File = toml::from_str(text).map_err(|error| {
             // Do not show the text of the line: it may hold a secret.
-            Fault::new(lines.of(error.span()), error.message().replace('\n', " "))
+            BridgeError::new(lines.of(error.span()), error.message().replace('\n', " "))
         })?;
         let nats = nats::check(file.nats.into_inner(), lines)?;
         let mut names = HashSet::new();
@@ -69,7 +69,10 @@ impl Config {
         for stream in file.streams {
             let stream = stream_of(stream.into_inner(), lines)?;
             if !names.insert(stream.name.clone()) {
-                return Err(Fault::new(stream.line, format!("the stream {} exists already", stream.name)));
+                return Err(BridgeError::new(
+                    stream.line,
+                    format!("the stream {} exists already", stream.name),
+                ));
             }
             streams.push(stream);
         }
@@ -78,12 +81,12 @@ impl Config {
         for route in file.routes {
             let route = route::check(route, lines)?;
             if !names.insert(route.name.clone()) {
-                return Err(Fault::new(route.line, format!("the route {} exists already", route.name)));
+                return Err(BridgeError::new(route.line, format!("the route {} exists already", route.name)));
             }
             routes.push(route);
         }
         if routes.is_empty() {
-            return Err(Fault::new(0, "there is no route: a table [[routes]]"));
+            return Err(BridgeError::new(0, "there is no route: a table [[routes]]"));
         }
         Ok(Config { nats, streams, routes })
     }
@@ -118,10 +121,13 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String), Fault> {
+fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String), BridgeError> {
     let (line, name) = lines.take(value);
     if !is_name(&name) {
-        return Err(Fault::new(line, format!("{name:?} is not a name: letters, digits, -, _, at most 64")));
+        return Err(BridgeError::new(
+            line,
+            format!("{name:?} is not a name: letters, digits, -, _, at most 64"),
+        ));
     }
     Ok((line, name))
 }
@@ -129,30 +135,31 @@ fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String
 fn duration(
     value: Option<toml::Spanned<String>>,
     lines: Lines<'_>,
-) -> Result<Option<std::time::Duration>, Fault> {
+) -> Result<Option<std::time::Duration>, BridgeError> {
     let Some(value) = value else { return Ok(None) };
     let (line, text) = lines.take(value);
-    humantime::parse_duration(&text)
-        .map(Some)
-        .map_err(|_| Fault::new(line, format!("{text:?} is not a duration: \"2m\", \"30s\", \"250ms\"")))
+    humantime::parse_duration(&text).map(Some).map_err(|_| {
+        BridgeError::new(line, format!("{text:?} is not a duration: \"2m\", \"30s\", \"250ms\""))
+    })
 }
 
-fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, Fault> {
+fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, BridgeError> {
     let (line, name) = name(stream.name, lines)?;
     let mut subjects = Vec::new();
     for subject in stream.subjects {
         let (line, subject) = lines.take(subject);
-        crate::topic::Mapping::new(&subject, b"", b'.', false).map_err(|what| Fault::new(line, what))?;
+        crate::topic::Mapping::new(&subject, b"", b'.', false)
+            .map_err(|what| BridgeError::new(line, what))?;
         subjects.push(subject);
     }
     if subjects.is_empty() {
-        return Err(Fault::new(line, format!("the stream {name} has no subjects")));
+        return Err(BridgeError::new(line, format!("the stream {name} has no subjects")));
     }
     let replicas = match stream.replicas {
         None => 1,
         Some(value) => match lines.take(value) {
             (_, replicas @ 1..=5) => replicas,
-            (line, _) => return Err(Fault::new(line, "a stream has 1 to 5 replicas")),
+            (line, _) => return Err(BridgeError::new(line, "a stream has 1 to 5 replicas")),
         },
     };
     let duplicates = duration(stream.duplicate_window, lines)?;

@@ -41,5 +41,5 @@ mod topic;
 mod zmq;
 
 pub use config::Config;
-pub use fault::Fault;
+pub use fault::BridgeError;
 pub use supervise::{Options, run};

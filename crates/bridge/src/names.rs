@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{self, Entry, Operation, Store};
 use futures_util::StreamExt;
-use tautline_names::{Folder, LocalEntry, Names, Nats as Bucket, host, locals, mirror, mirrored, unmirror};
+use tautline_names::{
+    Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, unmirror,
+};
 
 use crate::config::{Login, Nats as Settings, Tls};
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 use crate::nats::Nats;
 use crate::stop::{self, Stop};
 use crate::supervise::Signals;
@@ -40,18 +42,18 @@ const MOST_TOLD: usize = 100;
 ///
 /// # Errors
 /// The folder cannot be used, or NATS rejects the login.
-pub fn serve(names: &Names) -> Result<(), Fault> {
+pub fn serve(names: &NamesConfig) -> Result<(), BridgeError> {
     let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
-        return Err(Fault::new(0, "the file has no table `nats` to publish to"));
+        return Err(BridgeError::new(0, "the file has no table `nats` to publish to"));
     };
-    let unusable = |error: io::Error| Fault::new(0, format!("{}: {error}", folder.path.display()));
+    let unusable = |error: io::Error| BridgeError::new(0, format!("{}: {error}", folder.path.display()));
     let host = host(&folder, || nuid::next().to_string()).map_err(unusable)?;
     let remote = mirrored(&folder).map_err(unusable)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.map_err(|error| Fault::new(0, error.to_string()))?.block_on(async {
+    runtime.map_err(|error| BridgeError::new(0, error.to_string()))?.block_on(async {
         let (stopper, mut stop) = stop::pair();
-        let signals = Signals::new().map_err(|error| Fault::new(0, error.to_string()))?;
-        tokio::spawn(signals.pass_on(stopper));
+        let signals = Signals::new().map_err(|error| BridgeError::new(0, error.to_string()))?;
+        tokio::spawn(signals.forward_to(stopper));
         let Some(nats) = Nats::connect(&settings(&bucket), &mut stop).await? else { return Ok(()) };
         let now = Instant::now();
         let of = |(host, entry): (String, _)| {
@@ -59,7 +61,7 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
         };
         let remote = remote.into_iter().map(of);
         let (told, faulty, remote) = (HashMap::new(), HashSet::new(), remote.collect());
-        let mut agent = Agent { folder, bucket, host, told, remote, faulty };
+        let mut agent = Agent { folder, bucket, host, published: told, remote, faulty };
         agent.attend(&nats, stop).await;
         Ok(())
     })
@@ -71,7 +73,7 @@ struct Agent {
     /// Id of this host.
     host: String,
     /// Entries of this host in the bucket, and the time of their last renewal.
-    told: HashMap<LocalEntry, Instant>,
+    published: HashMap<LocalEntry, Instant>,
     /// Entries of other hosts in the folder, by their key in the bucket.
     remote: HashMap<String, Remote>,
     /// Hosts whose unusable entries have been reported.
@@ -94,7 +96,7 @@ impl Agent {
         loop {
             let mut connection = nats.connection();
             let why = tokio::select! {
-                () = stop.asked() => return,
+                () = stop.wait_requested() => return,
                 // Changes between two connections were missed.
                 () = connection.renewed() => continue,
                 Err(why) = self.session(nats) => why,
@@ -103,7 +105,7 @@ impl Agent {
                 notice!("names: {why}; trying again");
             }
             tokio::select! {
-                () = stop.asked() => return,
+                () = stop.wait_requested() => return,
                 () = tokio::time::sleep(AGAIN) => {}
             }
         }
@@ -116,7 +118,7 @@ impl Agent {
         let mut watched = watched.map_err(|error| format!("the bucket cannot be watched: {error}"))?;
         // Publish all local entries again, and give all remote entries a full lease for their
         // renewal.
-        self.told.clear();
+        self.published.clear();
         let now = Instant::now();
         self.remote.values_mut().for_each(|remote| remote.renewed = now);
         let mut look = tokio::time::interval(LOOK);
@@ -125,13 +127,13 @@ impl Agent {
             tokio::select! {
                 entry = watched.next() => {
                     let entry = entry.ok_or("the watch of the bucket has ended")?;
-                    self.heard(&store, entry.map_err(|error| error.to_string())?).await?;
+                    self.handle_update(&store, entry.map_err(|error| error.to_string())?).await?;
                 }
                 _ = look.tick() => {
                     if !nats.is_connected() {
                         return Err("NATS is disconnected".to_owned());
                     }
-                    self.tell(&store).await?;
+                    self.publish_entries(&store).await?;
                     self.expire(&store).await?;
                 }
             }
@@ -156,31 +158,32 @@ impl Agent {
     }
 
     /// Publishes new entries, renews old entries, and deletes entries of programs that have ended.
-    async fn tell(&mut self, store: &Store) -> Result<(), String> {
+    async fn publish_entries(&mut self, store: &Store) -> Result<(), String> {
         let mut here = locals(&self.folder).map_err(|error| error.to_string())?;
         here.retain(|entry| !entry.remote.is_empty());
-        let gone: Vec<_> = self.told.keys().filter(|told| !here.contains(told)).cloned().collect();
+        let gone: Vec<_> = self.published.keys().filter(|told| !here.contains(told)).cloned().collect();
         for entry in gone {
             store.purge(key(&self.host, &entry)).await.map_err(|error| error.to_string())?;
-            self.told.remove(&entry);
+            self.published.remove(&entry);
         }
         let period = self.bucket.lease / RENEWALS;
         for entry in here {
-            if self.told.get(&entry).is_none_or(|at| at.elapsed() >= period) {
+            if self.published.get(&entry).is_none_or(|at| at.elapsed() >= period) {
                 let value = entry.remote.join("\n").into();
                 store.put(key(&self.host, &entry), value).await.map_err(|error| error.to_string())?;
-                self.told.insert(entry, Instant::now());
+                self.published.insert(entry, Instant::now());
             }
         }
         Ok(())
     }
 
     /// Handles an entry that was added, renewed or deleted.
-    async fn heard(&mut self, store: &Store, heard: Entry) -> Result<(), String> {
+    async fn handle_update(&mut self, store: &Store, heard: Entry) -> Result<(), String> {
         let Some((host, entry)) = parse(&heard) else { return Ok(()) };
         if host == self.host {
             // Delete the entry of a local program that died before it could delete it.
-            let is_here = self.told.keys().any(|told| (&told.name, &told.id) == (&entry.name, &entry.id));
+            let is_here =
+                self.published.keys().any(|told| (&told.name, &told.id) == (&entry.name, &entry.id));
             let here = || locals(&self.folder).unwrap_or_default();
             let knows = |known: &LocalEntry| (&known.name, &known.id) == (&entry.name, &entry.id);
             if heard.operation == Operation::Put && !is_here && !here().iter().any(knows) {
@@ -275,7 +278,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tautline-bridge-names-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         let text = format!("[folder]\npath = {path:?}\n[nats]\nservers = \"n\"");
-        let names = Names::parse(&text, &|_| true).unwrap();
+        let names = NamesConfig::parse(&text, &|_| true).unwrap();
         let of =
             |number: usize| LocalEntry::new("orders", format!("{number:012x}"), vec!["tcp://h:1".into()]);
         let remote = |number| {
@@ -286,7 +289,7 @@ mod tests {
             folder: names.folder.unwrap(),
             bucket: names.nats.unwrap(),
             host: "here".to_owned(),
-            told: HashMap::new(),
+            published: HashMap::new(),
             remote: (1..MOST_REMOTE).map(remote).collect(),
             faulty: HashSet::new(),
         };

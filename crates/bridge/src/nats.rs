@@ -10,7 +10,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use tokio::sync::watch;
 
 use crate::config::{Config, Login, Nats as Settings, Stream};
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 use crate::stop::Stop;
 
 /// Timeout for the first server to answer.
@@ -43,13 +43,13 @@ impl Nats {
     ///
     /// # Errors
     /// Only faults that waiting cannot cure: the servers reject the login.
-    pub async fn connect(settings: &Settings, stop: &mut Stop) -> Result<Option<Nats>, Fault> {
+    pub async fn connect(settings: &Settings, stop: &mut Stop) -> Result<Option<Nats>, BridgeError> {
         let (counter, mut connected) = watch::channel(0_u64);
         let counter = Arc::new(counter);
         let addresses: Vec<ServerAddr> =
             settings.servers.iter().filter_map(|server| server.parse().ok()).collect();
         // Report an unusable login file with its line.
-        settings.login.auth(b"").map_err(|error| Fault::new(settings.login_line, error.to_string()))?;
+        settings.login.auth(b"").map_err(|error| BridgeError::new(settings.login_line, error.to_string()))?;
         let mut told = false;
         loop {
             let options = options(settings, counter.clone());
@@ -68,18 +68,20 @@ impl Nats {
             };
             match error.kind() {
                 ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-                    return Err(Fault::new(
+                    return Err(BridgeError::new(
                         settings.login_line,
                         format!("NATS does not let the bridge in: {error}"),
                     ));
                 }
-                ConnectErrorKind::ServerParse => return Err(Fault::new(settings.line, error.to_string())),
+                ConnectErrorKind::ServerParse => {
+                    return Err(BridgeError::new(settings.line, error.to_string()));
+                }
                 _ if !told => notice!("NATS cannot be reached ({error}); trying again"),
                 _ => {}
             }
             told = true;
             tokio::select! {
-                () = stop.asked() => return Ok(None),
+                () = stop.wait_requested() => return Ok(None),
                 () = tokio::time::sleep(AGAIN) => {}
             }
         }
@@ -109,7 +111,7 @@ impl Nats {
     ///
     /// # Errors
     /// Returns the line of a stream that does not exist.
-    pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, Fault> {
+    pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, BridgeError> {
         for stream in &config.streams {
             let made = self
                 .persist(stop, stream.line, || self.streams.get_or_create_stream(made_of(stream)))
@@ -133,7 +135,7 @@ impl Nats {
         stop: &mut Stop,
         line: usize,
         ask: impl Fn() -> F,
-    ) -> Result<Option<T>, Fault>
+    ) -> Result<Option<T>, BridgeError>
     where
         F: Future<Output = Result<T, E>>,
         E: std::error::Error + Refusal,
@@ -141,21 +143,21 @@ impl Nats {
         let mut told = false;
         loop {
             let error = tokio::select! {
-                () = stop.asked() => return Ok(None),
+                () = stop.wait_requested() => return Ok(None),
                 answer = ask() => match answer {
                     Ok(answer) => return Ok(Some(answer)),
                     Err(error) => error,
                 },
             };
             if let Some(what) = error.refusal() {
-                return Err(Fault::new(line, what));
+                return Err(BridgeError::new(line, what));
             }
             if !told {
                 notice!("JetStream does not answer ({error}); trying again");
                 told = true;
             }
             tokio::select! {
-                () = stop.asked() => return Ok(None),
+                () = stop.wait_requested() => return Ok(None),
                 () = tokio::time::sleep(AGAIN) => {}
             }
         }

@@ -33,7 +33,7 @@ const TOO_MANY_PARTS: &str = "it has more than 4096 parts";
 
 /// Context of a route's task.
 #[derive(Debug)]
-pub struct Course {
+pub struct RouteContext {
     /// Configuration of the route.
     pub route: Route,
     /// The NATS side.
@@ -44,10 +44,10 @@ pub struct Course {
     trouble: Mutex<Option<String>>,
 }
 
-impl Course {
+impl RouteContext {
     /// Creates the context of a route that is about to start.
     pub fn new(route: Route, nats: Nats, counters: Arc<Counters>) -> Self {
-        Course { route, nats, counters, trouble: Mutex::new(None) }
+        RouteContext { route, nats, counters, trouble: Mutex::new(None) }
     }
 
     /// Runs until it is asked to stop. Returns the socket if it may hold unread messages.
@@ -73,7 +73,7 @@ impl Course {
 
     /// Reports a fault. The same fault is reported once, until another one occurs or the route
     /// recovers.
-    fn complain(&self, what: impl Display) {
+    fn report_problem(&self, what: impl Display) {
         let what = what.to_string();
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&what) {
@@ -83,7 +83,7 @@ impl Course {
     }
 
     /// Reports that the route has recovered.
-    fn is_well(&self) {
+    fn report_recovery(&self) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.take().is_some() {
             notice!("route {}: works again", self.route.name);
@@ -93,17 +93,17 @@ impl Course {
     /// Counts and reports a message that the route cannot forward.
     fn refuse(&self, what: impl Display) {
         self.counters.refused.add();
-        self.complain(format_args!("a message is refused: {what}"));
+        self.report_problem(format_args!("a message is refused: {what}"));
     }
 
     /// Handles the error of a receive. Returns `false` if the socket will never have a message
     /// again.
-    fn goes_on(&self, error: &Error) -> bool {
+    fn handle_recv_error(&self, error: &Error) -> bool {
         match error {
             Error::Terminated => false,
             Error::WouldBlock | Error::Interrupted => true,
             error => {
-                self.complain(error);
+                self.report_problem(error);
                 true
             }
         }

@@ -18,14 +18,14 @@ pub fn pair() -> (Stopper, Stop) {
 
 impl Stopper {
     /// Asks the tasks to stop.
-    pub fn ask(&self) {
+    pub fn request_stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
     /// Returns when the task was asked to stop, or at once if that has happened.
-    pub async fn asked(&mut self) {
+    pub async fn wait_requested(&mut self) {
         // An error means that the `Stopper` was dropped.
         let _ = self.0.wait_for(|asked| *asked).await;
     }

@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, Job, Link, Nats as Settings, Route};
 use crate::counters::Counters;
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 use crate::nats::Nats;
-use crate::route::Course;
+use crate::route::RouteContext;
 use crate::stop::{self, Stop, Stopper};
 use crate::zmq::Socket;
 
@@ -40,17 +40,17 @@ pub struct Options {
 ///
 /// # Errors
 /// Faults of the file, or of the files and streams that it names.
-pub fn run(options: &Options) -> Result<(), Fault> {
+pub fn run(options: &Options) -> Result<(), BridgeError> {
     // Do this before the file is read, so that a change from now on is noticed.
-    let seen = Seen::of(options);
+    let seen = FileVersion::of(options);
     let config = Config::load(&options.config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Fault::new(0, error.to_string()))?;
+    let runtime = runtime.map_err(|error| BridgeError::new(0, error.to_string()))?;
     runtime.block_on(async {
         let (stopper, stop) = stop::pair();
-        let signals = Signals::new().map_err(|error| Fault::new(0, error.to_string()))?;
-        let hangup = signal(SignalKind::hangup()).map_err(|error| Fault::new(0, error.to_string()))?;
-        tokio::spawn(signals.pass_on(stopper));
+        let signals = Signals::new().map_err(|error| BridgeError::new(0, error.to_string()))?;
+        let hangup = signal(SignalKind::hangup()).map_err(|error| BridgeError::new(0, error.to_string()))?;
+        tokio::spawn(signals.forward_to(stopper));
         let Some(mut bridge) = Bridge::start(config, stop.clone()).await? else { return Ok(()) };
         bridge.attend(options, seen, hangup, stop).await;
         bridge.end().await;
@@ -74,9 +74,9 @@ impl Signals {
     }
 
     /// Asks to stop at the first signal, and exits at the second.
-    pub async fn pass_on(mut self, stopper: Stopper) {
+    pub async fn forward_to(mut self, stopper: Stopper) {
         self.next().await;
-        stopper.ask();
+        stopper.request_stop();
         self.next().await;
         std::process::exit(130);
     }
@@ -100,13 +100,13 @@ struct Running {
 impl Running {
     fn start(route: Route, socket: Socket, nats: &Nats, counters: Arc<Counters>) -> Self {
         let (stopper, stop) = stop::pair();
-        let course = Course::new(route.clone(), nats.clone(), counters.clone());
+        let course = RouteContext::new(route.clone(), nats.clone(), counters.clone());
         Running { route, counters, stopper, task: tokio::spawn(course.run(socket, stop)) }
     }
 
     /// Waits until the route ends, and returns its socket.
     async fn end(mut self) -> Option<Socket> {
-        self.stopper.ask();
+        self.stopper.request_stop();
         match tokio::time::timeout(GRACE, &mut self.task).await {
             Ok(Ok(socket)) => return socket,
             Ok(Err(error)) => notice!("route {}: {error}", self.route.name),
@@ -128,7 +128,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    async fn start(config: Config, mut stop: Stop) -> Result<Option<Bridge>, Fault> {
+    async fn start(config: Config, mut stop: Stop) -> Result<Option<Bridge>, BridgeError> {
         let Some(nats) = Nats::connect(&config.nats, &mut stop).await? else { return Ok(None) };
         if nats.prepare(&config, &mut stop).await?.is_none() {
             return Ok(None);
@@ -142,26 +142,31 @@ impl Bridge {
         Ok(Some(bridge))
     }
 
-    fn begin(&mut self, route: Route, kept: Option<Socket>, counters: Arc<Counters>) -> Result<(), Fault> {
+    fn begin(
+        &mut self,
+        route: Route,
+        kept: Option<Socket>,
+        counters: Arc<Counters>,
+    ) -> Result<(), BridgeError> {
         let mut socket = match kept {
             Some(socket) => socket,
             None => Socket::open(&self.context, &route.link, route.line)?,
         };
         let (name, promise, shown) = (route.name.clone(), route.job.promise(), counters.clone());
-        socket.show(move || shown.report(&name, promise));
+        socket.set_route_report(move || shown.report(&name, promise));
         self.routes.push(Running::start(route, socket, &self.nats, counters));
         Ok(())
     }
 
     /// Runs until it is asked to stop. After the file changes, the routes continue while the
     /// new configuration waits for NATS.
-    async fn attend(&mut self, options: &Options, mut seen: Seen, mut hangup: Signal, mut stop: Stop) {
+    async fn attend(&mut self, options: &Options, mut seen: FileVersion, mut hangup: Signal, mut stop: Stop) {
         let mut look = tokio::time::interval(LOOK);
         let mut show = tokio::time::interval(options.stats.unwrap_or(LOOK));
         let mut prepared: Pin<Box<dyn Future<Output = Prepared>>> = Box::pin(std::future::pending());
         loop {
             tokio::select! {
-                () = stop.asked() => break,
+                () = stop.wait_requested() => break,
                 _ = hangup.recv() => {}
                 _ = show.tick() => {
                     if options.stats.is_some() {
@@ -170,7 +175,7 @@ impl Bridge {
                     continue;
                 }
                 _ = look.tick() => {
-                    let now = Seen::of(options);
+                    let now = FileVersion::of(options);
                     if now == seen {
                         continue;
                     }
@@ -191,7 +196,7 @@ impl Bridge {
                     continue;
                 }
             }
-            seen = Seen::of(options);
+            seen = FileVersion::of(options);
             // A newer file replaces one that still waits.
             let (path, settings) = (options.config.clone(), self.config.nats.clone());
             prepared = Box::pin(prepare(path, settings, self.nats.clone(), stop.clone()));
@@ -213,7 +218,7 @@ impl Bridge {
     }
 
     /// Switches to another file. Routes that stay the same are not touched.
-    async fn switch(&mut self, config: Config, nats: Nats) -> Result<(), Fault> {
+    async fn switch(&mut self, config: Config, nats: Nats) -> Result<(), BridgeError> {
         let moved = !config.nats.is_like(&self.config.nats);
         self.nats = nats;
         let stays =
@@ -221,7 +226,7 @@ impl Bridge {
         let (staying, leaving): (Vec<_>, Vec<_>) = self.routes.drain(..).partition(stays);
         self.routes = staying;
         // Ask all of them first, because each may have to wait.
-        leaving.iter().for_each(|running| running.stopper.ask());
+        leaving.iter().for_each(|running| running.stopper.request_stop());
         let mut kept: HashMap<String, (Link, Option<Socket>, Arc<Counters>)> = HashMap::new();
         for running in leaving {
             let (name, link) = (running.route.name.clone(), running.route.link.clone());
@@ -250,7 +255,7 @@ impl Bridge {
     }
 
     async fn end(self) {
-        self.routes.iter().for_each(|running| running.stopper.ask());
+        self.routes.iter().for_each(|running| running.stopper.request_stop());
         for running in self.routes {
             running.end().await;
         }
@@ -260,7 +265,7 @@ impl Bridge {
 }
 
 /// A reloaded file, and its NATS connection. `None` if the bridge was asked to stop before.
-type Prepared = Result<Option<(Config, Nats)>, Fault>;
+type Prepared = Result<Option<(Config, Nats)>, BridgeError>;
 
 /// Reads the file again, and waits until NATS has the streams that the file needs.
 async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) -> Prepared {
@@ -282,11 +287,11 @@ fn takes(job: &Job) -> bool {
 
 /// Identifies a version of a file.
 #[derive(PartialEq, Eq)]
-struct Seen(Option<(SystemTime, u64, u64)>);
+struct FileVersion(Option<(SystemTime, u64, u64)>);
 
-impl Seen {
+impl FileVersion {
     fn of(options: &Options) -> Self {
         let data = fs::metadata(&options.config).ok();
-        Seen(data.and_then(|data| Some((data.modified().ok()?, data.len(), data.ino()))))
+        FileVersion(data.and_then(|data| Some((data.modified().ok()?, data.len(), data.ino()))))
     }
 }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_subscription_wants_is_all_that_may_match() {
+    fn subscription_filters_cover_all_matching_topics() {
         let prefixes = ["", "a", "a/", "a/b", "a/b/", "/", "//", "a.b/c"];
         let topics = ["", "a", "ab", "a/", "a/b", "a/bc", "a/b/c", "/", "/x", "//", "a.b/c", "a.b/cd", "b"];
         let mapping = open(b'/');
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_subject_is_refused() {
+    fn invalid_subjects_are_refused() {
         for wrong in ["", ">", "a..b", "a.*", "*", "a b", "a.>.b", "$JS.API.>", "_INBOX.>", ".a", "a."] {
             assert!(Mapping::new(wrong, b"", b'.', false).is_err(), "{wrong}");
         }

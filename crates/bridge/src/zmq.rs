@@ -6,7 +6,7 @@ use tautline::monitor::{EventKind, RouteReport};
 use tautline::{Context, Error, Message, Multipart, Result, aio, kind};
 
 use crate::config::{Link, SocketType};
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 
 // Option numbers from `zmq.h`.
 const DISCONNECT_MSG: i32 = 111;
@@ -44,7 +44,7 @@ pub enum Socket {
 
 /// Returns the message that a ROUTER receives when a peer has disconnected. It is secret, so that
 /// no peer can send it. `None` if there are no random numbers.
-fn farewell() -> Option<&'static [u8]> {
+fn disconnect_message() -> Option<&'static [u8]> {
     static WORD: OnceLock<Option<[u8; 32]>> = OnceLock::new();
     let word = WORD.get_or_init(|| {
         let mut word = [0; 32];
@@ -54,19 +54,19 @@ fn farewell() -> Option<&'static [u8]> {
 }
 
 /// True if the message reports that its peer has disconnected.
-pub fn is_farewell(message: &Multipart) -> bool {
-    message.len() == 1 && farewell() == Some(message[0].as_bytes())
+pub fn is_disconnect_message(message: &Multipart) -> bool {
+    message.len() == 1 && disconnect_message() == Some(message[0].as_bytes())
 }
 
 /// Input of a socket: a message, or a change of its connections.
 #[derive(Debug)]
-pub enum Heard {
+pub enum SocketInput {
     /// A message.
     Message(Multipart),
     /// A peer has connected.
-    Came,
+    Connected,
     /// A peer has disconnected.
-    Gone,
+    Disconnected,
 }
 
 /// Applies an expression to each type that receives.
@@ -99,8 +99,8 @@ macro_rules! sending {
 
 impl Socket {
     /// Opens a socket, and binds and connects it as the file says. A fault names `line`.
-    pub fn open(context: &Context, link: &Link, line: usize) -> std::result::Result<Socket, Fault> {
-        let fault = |error: Error| Fault::new(line, error.to_string());
+    pub fn open(context: &Context, link: &Link, line: usize) -> std::result::Result<Socket, BridgeError> {
+        let fault = |error: Error| BridgeError::new(line, error.to_string());
         Ok(match link.socket {
             SocketType::Sub => Socket::Sub(open(context, link).map_err(fault)?),
             SocketType::Pull => Socket::Pull(open(context, link).map_err(fault)?),
@@ -117,14 +117,14 @@ impl Socket {
     }
 
     /// Reports the route's counters if the process is observed.
-    pub fn show(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+    pub fn set_route_report(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
         match self {
-            Socket::Sub(socket) => socket.show_route(tell),
-            Socket::Pull(socket) => socket.show_route(tell),
-            Socket::Pub(socket) => socket.show_route(tell),
-            Socket::Push(socket) => socket.show_route(tell),
-            Socket::Router(socket) => socket.show_route(tell),
-            Socket::Dealer(socket, _) => socket.show_route(tell),
+            Socket::Sub(socket) => socket.set_route_report(tell),
+            Socket::Pull(socket) => socket.set_route_report(tell),
+            Socket::Pub(socket) => socket.set_route_report(tell),
+            Socket::Push(socket) => socket.set_route_report(tell),
+            Socket::Router(socket) => socket.set_route_report(tell),
+            Socket::Dealer(socket, _) => socket.set_route_report(tell),
         }
     }
 
@@ -147,18 +147,18 @@ impl Socket {
 
     /// Returns the next message, or the next connection event of a DEALER. Cancel-safe: a
     /// cancelled call has taken no message.
-    pub async fn hear(&mut self) -> Result<Heard> {
+    pub async fn recv_input(&mut self) -> Result<SocketInput> {
         let Socket::Dealer(socket, events) = self else {
-            return self.recv().await.map(Heard::Message);
+            return self.recv().await.map(SocketInput::Message);
         };
         loop {
             tokio::select! {
                 // Messages of a peer come before the event of its disconnection.
                 biased;
-                message = socket.recv_multipart() => return message.map(Heard::Message),
+                message = socket.recv_multipart() => return message.map(SocketInput::Message),
                 event = events.recv() => match event?.kind {
-                    EventKind::HandshakeSucceeded => return Ok(Heard::Came),
-                    EventKind::Disconnected => return Ok(Heard::Gone),
+                    EventKind::HandshakeSucceeded => return Ok(SocketInput::Connected),
+                    EventKind::Disconnected => return Ok(SocketInput::Disconnected),
                     _ => {}
                 },
             }
@@ -198,7 +198,7 @@ fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Sock
         builder = builder.raw_option(ROUTER_MANDATORY, &int(1));
     }
     if link.notify {
-        let word = farewell().ok_or(Error::WouldBlock)?;
+        let word = disconnect_message().ok_or(Error::WouldBlock)?;
         builder = builder.raw_option(DISCONNECT_MSG, word);
     }
     if link.socket == SocketType::Pub {

@@ -13,7 +13,7 @@ mod topics;
 pub use audit::Audit;
 pub use bridge::Bridge;
 pub use names::Names;
-pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
+pub use observed::{DirectionArg, Doctor, Metrics, Ps, Show, Tap, Top, Web};
 pub use policy::Policy;
 pub use programs::Run;
 pub use published::{Publish, Subscribe};

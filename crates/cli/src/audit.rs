@@ -21,7 +21,7 @@ use crate::args::Audit;
 use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
 use crate::ping::dial::{self, Connection};
-use crate::ping::talk::{End, GREETING, Talk};
+use crate::ping::handshake::{GREETING, Handshake, HandshakeResult};
 use crate::tls::TlsArgs;
 
 /// Time limit for the first byte of a socket.
@@ -76,7 +76,7 @@ struct Finding {
 /// Prints all findings. Fails with exit code 4 if there are warnings.
 pub fn run(args: &Audit) -> Result<()> {
     let (mut all, looked_at) = match &args.source {
-        Some(path) => source::look(path)?,
+        Some(path) => source::scan(path)?,
         None => machine(&args.processes)?,
     };
     all.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.at.cmp(&b.at)));
@@ -216,14 +216,18 @@ struct Met {
 
 fn meet(endpoint: &str) -> Option<Met> {
     let connection = Connection::open(endpoint, HANDSHAKE, &TlsArgs::default()).ok()?;
-    let mut talk = Talk::new(connection, MechanismConfig::Null, SocketType::Dealer, GREETING, HANDSHAKE);
+    let mut talk = Handshake::new(connection, MechanismConfig::Null, SocketType::Dealer, GREETING, HANDSHAKE);
     let null = |socket_type| Some(Met { mechanism: "NULL".to_owned(), socket_type });
     match talk.shake_hands() {
-        End::Met(_, peer) => null(peer.socket_type),
-        End::OtherType(theirs) => null(theirs),
-        End::OtherMechanism(mechanism) => Some(Met { mechanism, socket_type: None }),
+        HandshakeResult::Met(_, peer) => null(peer.socket_type),
+        HandshakeResult::OtherType(theirs) => null(theirs),
+        HandshakeResult::OtherMechanism(mechanism) => Some(Met { mechanism, socket_type: None }),
         // The peer has sent a ZMTP greeting.
-        End::Silent | End::Closed | End::Refused(_) if talk.version() >= Version::V2 => null(None),
+        HandshakeResult::Silent | HandshakeResult::Closed | HandshakeResult::Refused(_)
+            if talk.version() >= Version::V2 =>
+        {
+            null(None)
+        }
         _ => None,
     }
 }

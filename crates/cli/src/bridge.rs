@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use tautline_bridge::{Config, Fault, Options};
+use tautline_bridge::{BridgeError, Config, Options};
 
 use crate::args::Bridge;
 use crate::failure::{Failure, Result};
-use tautline_names::Names;
+use tautline_names::NamesConfig;
 
 /// Runs `taut names --serve` until a signal arrives.
-pub fn serve_names(file: &std::path::Path, names: &Names) -> Result<()> {
-    let failure = |fault: Fault| Failure::failed(format!("names {}: {fault}", file.display()));
+pub fn serve_names(file: &std::path::Path, names: &NamesConfig) -> Result<()> {
+    let failure = |fault: BridgeError| Failure::failed(format!("names {}: {fault}", file.display()));
     tautline_bridge::names::serve(names).map_err(failure)
 }
 
 /// Runs the bridge until a signal arrives.
 pub fn run(args: &Bridge) -> Result<()> {
-    let failure = |fault: Fault| Failure::failed(format!("{}, {fault}", args.config.display()));
+    let failure = |fault: BridgeError| Failure::failed(format!("{}, {fault}", args.config.display()));
     if args.check {
         let config = Config::load(&args.config).map_err(failure)?;
         return crate::print(&format!("{}: {} routes\n", args.config.display(), config.routes()));

@@ -7,8 +7,8 @@ use tautline::replay::Start;
 use tautline::topics::{self, Pattern};
 
 use crate::args::{
-    self, Command, Exchange, Link, Receiving, RecvOnly, RecvType, SendOnly, SendType, Sending, Subscribe,
-    Topics, TopicsPub, TopicsSub, Way,
+    self, Command, DirectionArg, Exchange, Link, Receiving, RecvOnly, RecvType, SendOnly, SendType, Sending,
+    Subscribe, Topics, TopicsPub, TopicsSub,
 };
 use crate::config::{Config, expand};
 use crate::endpoint;
@@ -125,7 +125,7 @@ fn origin(job: &Job) -> Origin {
         // The port that the system will choose is not known yet.
         ends.map(|endpoint| endpoint.address.clone()).filter(|address| !address.ends_with(":*")).collect()
     });
-    Origin { kind: job.kind.name().to_owned(), direction: Way::In, bind, connect }
+    Origin { kind: job.kind.name().to_owned(), direction: DirectionArg::In, bind, connect }
 }
 
 /// Returns the job that replays a recording through a socket that can send. Without endpoints, it

@@ -17,11 +17,11 @@ use tautline::{Error, Message, PollItem};
 
 use crate::failure::{Code, Failure, Result};
 use crate::format::Received;
-use crate::observe::Observed;
 use crate::signals::Signals;
 use crate::sink::Sink;
-use crate::socket::{self, AnySocket, Trouble};
-use crate::source::{Next, Parts, Source};
+use crate::socket::{self, AnySocket, TransferError};
+use crate::socket_events::SocketEvents;
+use crate::source::{NextMessage, Parts, Source};
 use crate::through;
 
 /// Maximum number of messages that one pass handles before the loop checks other events.
@@ -31,7 +31,7 @@ const BEHIND: Duration = Duration::from_millis(100);
 
 /// Direction of the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum NextStep {
     /// The socket may send or receive at any time.
     Free,
     /// REQ before its request, or REP after it received a request.
@@ -46,12 +46,12 @@ struct Exchange<'a> {
     socket: &'a mut dyn AnySocket,
     patterns: &'a [Pattern],
     /// True if the job goes on after its last message.
-    stays: bool,
+    runs_after_source: bool,
     source: Option<Source>,
     answer: Option<Answer>,
     sink: &'a mut Sink,
-    observed: &'a Observed,
-    turn: Turn,
+    observed: &'a SocketEvents,
+    turn: NextStep,
     /// Message to send next.
     next: Option<Parts>,
     /// Time at which the source may supply the next message.
@@ -93,7 +93,7 @@ impl Exchange<'_> {
                     break;
                 }
                 moved = true;
-                if self.turn != Turn::Free {
+                if self.turn != NextStep::Free {
                     break;
                 }
             }
@@ -102,7 +102,7 @@ impl Exchange<'_> {
                     break;
                 }
                 moved = true;
-                if self.turn != Turn::Free || self.next.is_some() {
+                if self.turn != NextStep::Free || self.next.is_some() {
                     break;
                 }
             }
@@ -128,7 +128,7 @@ impl Exchange<'_> {
     }
 
     fn source_is_finite(&self) -> bool {
-        let waits = self.next.is_some() && self.turn != Turn::Receive;
+        let waits = self.next.is_some() && self.turn != NextStep::Receive;
         waits || self.source.as_ref().is_some_and(Source::is_finite)
     }
 
@@ -143,14 +143,14 @@ impl Exchange<'_> {
     /// True if the socket could send a message now.
     fn may_send(&self) -> bool {
         let counted = self.count.is_some_and(|count| self.sent >= count);
-        self.turn != Turn::Receive && self.wait == 0 && (!counted || self.kind == SocketType::Rep)
+        self.turn != NextStep::Receive && self.wait == 0 && (!counted || self.kind == SocketType::Rep)
     }
 
     fn may_receive(&self) -> bool {
         let enough = self.count.is_some_and(|count| self.received >= count);
         let answering = self.answer.is_some() && self.next.is_some();
         self.receives()
-            && self.turn != Turn::Send
+            && self.turn != NextStep::Send
             && !answering
             && (!enough || self.publishes() || self.kind == SocketType::Req)
     }
@@ -170,11 +170,11 @@ impl Exchange<'_> {
             && (self.source.is_none() || self.count.is_some_and(|count| self.sent >= count));
         let enough = self.count.is_some_and(|count| self.received >= count);
         match self.kind {
-            _ if self.stays => false,
-            SocketType::Req => self.turn == Turn::Send && all_sent,
+            _ if self.runs_after_source => false,
+            SocketType::Req => self.turn == NextStep::Send && all_sent,
             SocketType::Rep => {
                 let no_more_answers = self.answer.is_none() && self.source.is_none() && self.next.is_none();
-                no_more_answers || (enough && self.turn == Turn::Receive)
+                no_more_answers || (enough && self.turn == NextStep::Receive)
             }
             SocketType::XPub => all_sent,
             _ if !self.receives() => all_sent,
@@ -190,10 +190,10 @@ impl Exchange<'_> {
         }
         let Some(source) = &mut self.source else { return Ok(()) };
         match source.next(self.sent + 1)? {
-            Next::Message(parts) => self.next = Some(parts),
-            Next::Wait => {}
-            Next::Until(due) => self.due = due,
-            Next::End => self.source = None,
+            NextMessage::Message(parts) => self.next = Some(parts),
+            NextMessage::Wait => {}
+            NextMessage::Until(due) => self.due = due,
+            NextMessage::End => self.source = None,
         }
         Ok(())
     }
@@ -206,15 +206,15 @@ impl Exchange<'_> {
         let Some(parts) = &self.next else { return Ok(false) };
         match self.socket.try_send(parts) {
             Ok(()) => {}
-            Err(Trouble::Later) => return Ok(false),
-            Err(Trouble::Unfit(why)) => return Err(Failure::failed(why)),
-            Err(Trouble::Socket(Error::Unroutable)) if self.timeout.is_some() => return Ok(false),
-            Err(Trouble::Socket(Error::Unroutable)) => {
+            Err(TransferError::Later) => return Ok(false),
+            Err(TransferError::Unfit(why)) => return Err(Failure::failed(why)),
+            Err(TransferError::Socket(Error::Unroutable)) if self.timeout.is_some() => return Ok(false),
+            Err(TransferError::Socket(Error::Unroutable)) => {
                 let id = crate::format::escaped(parts.first().map_or(&[], |id| id));
                 return Err(Failure::failed(format!("no peer has the routing id {id}"))
                     .hint("the first part of a message is the id; use --timeout to wait for the peer"));
             }
-            Err(Trouble::Socket(error)) => return Err(error.into()),
+            Err(TransferError::Socket(error)) => return Err(error.into()),
         }
         let now = Instant::now();
         self.next = None;
@@ -224,8 +224,8 @@ impl Exchange<'_> {
             let due = self.due + interval;
             self.due = if due + BEHIND < now { now } else { due };
         }
-        if self.turn != Turn::Free {
-            self.turn = Turn::Receive;
+        if self.turn != NextStep::Free {
+            self.turn = NextStep::Receive;
         }
         Ok(true)
     }
@@ -237,9 +237,9 @@ impl Exchange<'_> {
         }
         let parts = match self.socket.try_recv() {
             Ok(parts) => parts,
-            Err(Trouble::Later) => return Ok(false),
-            Err(Trouble::Unfit(why)) => return Err(Failure::failed(why)),
-            Err(Trouble::Socket(error)) => return Err(error.into()),
+            Err(TransferError::Later) => return Ok(false),
+            Err(TransferError::Unfit(why)) => return Err(Failure::failed(why)),
+            Err(TransferError::Socket(error)) => return Err(error.into()),
         };
         let topic: &[u8] = parts.first().map_or(&[], |part| part);
         if !self.patterns.is_empty() && !self.patterns.iter().any(|pattern| pattern.matches(topic)) {
@@ -252,8 +252,8 @@ impl Exchange<'_> {
         }
         self.received += 1;
         let round_trip = (self.kind == SocketType::Req).then(|| self.asked.elapsed());
-        if self.turn != Turn::Free {
-            self.turn = Turn::Send;
+        if self.turn != NextStep::Free {
+            self.turn = NextStep::Send;
         }
         self.show(parts, round_trip)?;
         if let Some(time) = round_trip {
@@ -343,7 +343,7 @@ impl Exchange<'_> {
             self.until.and_then(|until| until.checked_duration_since(now)).filter(|time| !time.is_zero()),
             self.sink.due(now),
             // A ROUTER gets no event when it learns its peer, so poll.
-            (write && socket::addresses(self.kind)).then_some(Duration::from_millis(10)),
+            (write && socket::needs_address(self.kind)).then_some(Duration::from_millis(10)),
         ];
         let descriptor = self.source.as_ref().filter(|_| wants_source).and_then(Source::descriptor);
         let mut items = vec![PollItem::descriptor(signals.descriptor())];
@@ -351,11 +351,11 @@ impl Exchange<'_> {
             items.push(PollItem::descriptor(descriptor));
             items.len() - 1
         });
-        let sink_at = self.sink.gone().map(|descriptor| {
+        let sink_at = self.sink.closed_descriptor().map(|descriptor| {
             items.push(PollItem::descriptor(descriptor));
             items.len() - 1
         });
-        let write = write && !socket::addresses(self.kind);
+        let write = write && !socket::needs_address(self.kind);
         items.extend(self.socket.item(read, write));
         match tautline::poll(&mut items, times.into_iter().flatten().min()) {
             Ok(_) => {}

@@ -37,12 +37,11 @@ mod exchange;
 mod failure;
 mod format;
 mod generate;
+mod hangup;
+mod inspect;
 mod keygen;
-mod look;
 mod names;
-mod observe;
 mod origin;
-mod outlook;
 mod ping;
 mod policy;
 mod proxy;
@@ -52,6 +51,7 @@ mod security;
 mod signals;
 mod sink;
 mod socket;
+mod socket_events;
 mod source;
 mod template;
 mod through;
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(&failure);
+            print_failure(&failure);
             // A closed output is a normal end: the reader has all that it wanted.
             let code = if failure.is_closed_output() { 0 } else { failure.code as u8 };
             ExitCode::from(code)
@@ -83,14 +83,14 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
-        Command::Ps(args) => look::ps::run(&args),
-        Command::Show(args) => look::show::run(&args),
-        Command::Top(args) => look::top::run(&args),
-        Command::Tap(args) => look::tap::run(&args),
-        Command::Record(args) if args.tap.is_some() => look::tap::record(&args),
-        Command::Doctor(args) => look::doctor::run(&args),
-        Command::Metrics(args) => look::metrics::run(&args),
-        Command::Web(args) => look::web::run(&args),
+        Command::Ps(args) => inspect::ps::run(&args),
+        Command::Show(args) => inspect::show::run(&args),
+        Command::Top(args) => inspect::top::run(&args),
+        Command::Tap(args) => inspect::tap::run(&args),
+        Command::Record(args) if args.tap.is_some() => inspect::tap::record(&args),
+        Command::Doctor(args) => inspect::doctor::run(&args),
+        Command::Metrics(args) => inspect::metrics::run(&args),
+        Command::Web(args) => inspect::web::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Keygen(args) => keygen::run(&args),
@@ -107,7 +107,7 @@ fn execute(command: Command) -> Result<()> {
 }
 
 /// Prints a failure to standard error.
-fn tell(failure: &Failure) {
+fn print_failure(failure: &Failure) {
     if failure.what.is_empty() {
         return;
     }

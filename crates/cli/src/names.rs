@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use tautline_names::{Names as Known, RESOLVERS, is_name, known_names};
+use tautline_names::{NamesConfig as Known, RESOLVERS, is_name, known_names};
 
 use crate::args::Names;
 use crate::failure::{Failure, Result};

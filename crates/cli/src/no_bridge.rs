@@ -2,7 +2,7 @@
 
 use crate::args::Bridge;
 use crate::failure::{Failure, Result};
-use tautline_names::Names;
+use tautline_names::NamesConfig;
 
 /// Always fails.
 pub fn run(_: &Bridge) -> Result<()> {
@@ -10,7 +10,7 @@ pub fn run(_: &Bridge) -> Result<()> {
 }
 
 /// Always fails.
-pub fn serve_names(_: &std::path::Path, _: &Names) -> Result<()> {
+pub fn serve_names(_: &std::path::Path, _: &NamesConfig) -> Result<()> {
     Err(without())
 }
 

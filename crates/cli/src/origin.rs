@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::args::{SendType, Way};
+use crate::args::{DirectionArg, SendType};
 use crate::failure::{Failure, Result};
 
 /// Key of the description in the line of a message.
@@ -21,7 +21,7 @@ pub struct Origin {
     #[serde(rename = "type")]
     pub kind: String,
     /// Direction of the messages: received or sent.
-    pub direction: Way,
+    pub direction: DirectionArg,
     /// Endpoints that the socket was bound to.
     #[serde(default)]
     pub bind: Vec<String>,
@@ -55,22 +55,24 @@ impl Origin {
     /// socket sent them, it is a similar socket; otherwise it is the peer of the recorded socket.
     pub fn player(&self) -> Option<(SendType, Vec<String>)> {
         let kind = match (self.direction, self.kind.as_str()) {
-            (Way::Out, "PUB" | "XPUB") | (Way::In, "SUB" | "XSUB") => SendType::Pub,
-            (Way::Out, "PUSH") | (Way::In, "PULL") => SendType::Push,
-            (Way::Out, "RADIO") | (Way::In, "DISH") => SendType::Radio,
-            (Way::Out, "SCATTER") | (Way::In, "GATHER") => SendType::Scatter,
+            (DirectionArg::Out, "PUB" | "XPUB") | (DirectionArg::In, "SUB" | "XSUB") => SendType::Pub,
+            (DirectionArg::Out, "PUSH") | (DirectionArg::In, "PULL") => SendType::Push,
+            (DirectionArg::Out, "RADIO") | (DirectionArg::In, "DISH") => SendType::Radio,
+            (DirectionArg::Out, "SCATTER") | (DirectionArg::In, "GATHER") => SendType::Scatter,
             (_, "PAIR") => SendType::Pair,
             (_, "DEALER") => SendType::Dealer,
             (_, "CHANNEL") => SendType::Channel,
-            (Way::Out, "ROUTER") => SendType::Router,
-            (Way::Out, "CLIENT") => SendType::Client,
+            (DirectionArg::Out, "ROUTER") => SendType::Router,
+            (DirectionArg::Out, "CLIENT") => SendType::Client,
             _ => return None,
         };
         let bound = |text: &String| format!("@{text}");
         let connected = |text: &String| format!(">{text}");
         let endpoints: Vec<String> = match self.direction {
-            Way::Out => self.bind.iter().map(bound).chain(self.connect.iter().map(connected)).collect(),
-            Way::In => {
+            DirectionArg::Out => {
+                self.bind.iter().map(bound).chain(self.connect.iter().map(connected)).collect()
+            }
+            DirectionArg::In => {
                 let there = self.bind.iter().map(|text| connected(&reachable(text)));
                 // Drop the source address of the connection.
                 let here = self.connect.iter().map(|text| match text.split_once("://") {
@@ -102,26 +104,31 @@ fn reachable(bound: &str) -> String {
 mod tests {
     use super::*;
 
-    fn played(kind: &str, direction: Way, bind: &[&str], connect: &[&str]) -> Option<(SendType, String)> {
+    fn played(
+        kind: &str,
+        direction: DirectionArg,
+        bind: &[&str],
+        connect: &[&str],
+    ) -> Option<(SendType, String)> {
         let all = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let origin = Origin { kind: kind.to_owned(), direction, bind: all(bind), connect: all(connect) };
         origin.player().map(|(kind, endpoints)| (kind, endpoints.join(" ")))
     }
 
     #[test]
-    fn what_was_sent_is_sent_from_the_same_endpoints() {
+    fn sent_messages_replay_from_the_same_endpoints() {
         for (kind, bind, connect, player) in [
             ("PUB", &["tcp://0.0.0.0:1"][..], &["ipc://x"][..], (SendType::Pub, "@tcp://0.0.0.0:1 >ipc://x")),
             ("ROUTER", &[], &["tcp://a:1"], (SendType::Router, ">tcp://a:1")),
         ] {
-            assert_eq!(played(kind, Way::Out, bind, connect), Some((player.0, player.1.to_owned())));
+            assert_eq!(played(kind, DirectionArg::Out, bind, connect), Some((player.0, player.1.to_owned())));
         }
-        assert_eq!(played("REP", Way::Out, &["tcp://a:1"], &[]), None);
-        assert_eq!(played("PUB", Way::Out, &[], &[]), None);
+        assert_eq!(played("REP", DirectionArg::Out, &["tcp://a:1"], &[]), None);
+        assert_eq!(played("PUB", DirectionArg::Out, &[], &[]), None);
     }
 
     #[test]
-    fn what_was_received_is_sent_from_the_other_end() {
+    fn received_messages_replay_from_the_other_end() {
         for (kind, bind, connect, player) in [
             ("SUB", &[][..], &["tcp://a:1", "tcp://b:9;c:2"][..], (SendType::Pub, "@tcp://a:1 @tcp://c:2")),
             (
@@ -132,8 +139,8 @@ mod tests {
             ),
             ("GATHER", &["tcp://[::]:1", "ipc://x"], &[], (SendType::Scatter, ">tcp://[::1]:1 >ipc://x")),
         ] {
-            assert_eq!(played(kind, Way::In, bind, connect), Some((player.0, player.1.to_owned())));
+            assert_eq!(played(kind, DirectionArg::In, bind, connect), Some((player.0, player.1.to_owned())));
         }
-        assert_eq!(played("ROUTER", Way::In, &["tcp://a:1"], &[]), None);
+        assert_eq!(played("ROUTER", DirectionArg::In, &["tcp://a:1"], &[]), None);
     }
 }

@@ -7,7 +7,7 @@
 //! offer only types whose peers send no unrequested messages.
 
 pub mod dial;
-pub mod talk;
+pub mod handshake;
 
 use std::sync::Arc;
 use std::thread;
@@ -23,11 +23,11 @@ use crate::endpoint;
 use crate::failure::{Code, Failure, Result};
 use crate::security::Security;
 use dial::Connection;
-use talk::{End, Talk};
+use handshake::{Handshake, HandshakeResult};
 
 /// Result of a ping.
 #[derive(Debug, Serialize)]
-struct Found {
+struct PingResult {
     endpoint: String,
     address: String,
     zmtp: &'static str,
@@ -116,7 +116,7 @@ struct Met {
     theirs: Option<SocketType>,
     peer: Option<Peer>,
     /// Completed handshake, for further commands.
-    talk: Option<Talk>,
+    talk: Option<Handshake>,
 }
 
 impl Probe<'_> {
@@ -154,8 +154,8 @@ impl Probe<'_> {
         Ok((connection, start.elapsed()))
     }
 
-    fn talk(&self, connection: Connection, ours: SocketType, limit: usize) -> Talk {
-        Talk::new(connection, self.mechanism.clone(), ours, limit, self.args.timeout)
+    fn talk(&self, connection: Connection, ours: SocketType, limit: usize) -> Handshake {
+        Handshake::new(connection, self.mechanism.clone(), ours, limit, self.args.timeout)
     }
 
     /// Meets a NULL peer: the first handshake learns its type, the second one offers a type that
@@ -163,11 +163,11 @@ impl Probe<'_> {
     fn meet_openly(&self) -> Result<Met> {
         let (connection, connecting) = self.dial()?;
         let remote = connection.remote();
-        let mut talk = self.talk(connection, SocketType::Dealer, talk::GREETING);
+        let mut talk = self.talk(connection, SocketType::Dealer, handshake::GREETING);
         let end = talk.shake_hands();
         let (version, theirs, peer) = match end {
-            End::Met(version, peer) => (version, peer.socket_type, Some(peer)),
-            End::OtherType(theirs) => (talk.version(), theirs, None),
+            HandshakeResult::Met(version, peer) => (version, peer.socket_type, Some(peer)),
+            HandshakeResult::OtherType(theirs) => (talk.version(), theirs, None),
             other => return Err(self.failure(&other, &talk)),
         };
         let handshake = talk.handshake_time();
@@ -179,7 +179,7 @@ impl Probe<'_> {
         if let Some(ours) = theirs.and_then(harmless) {
             let mut talk = self.talk(self.dial()?.0, ours, usize::MAX);
             match talk.shake_hands() {
-                End::Met(_, peer) => (met.peer, met.talk) = (Some(peer), Some(talk)),
+                HandshakeResult::Met(_, peer) => (met.peer, met.talk) = (Some(peer), Some(talk)),
                 other => return Err(self.failure(&other, &talk)),
             }
         }
@@ -194,7 +194,7 @@ impl Probe<'_> {
             let remote = connection.remote();
             let mut talk = self.talk(connection, ours, usize::MAX);
             match talk.shake_hands() {
-                End::Met(version, peer) => {
+                HandshakeResult::Met(version, peer) => {
                     return Ok(Met {
                         connection: connecting,
                         handshake: talk.handshake_time(),
@@ -206,14 +206,14 @@ impl Probe<'_> {
                     });
                 }
                 // The login succeeded or its result is unknown. The peer may accept another type.
-                End::Closed if talk.is_logged_in() => {
+                HandshakeResult::Closed if talk.is_logged_in() => {
                     last = Some(Failure::failed(format!(
                         "{}: the handshake was broken off at the end: the key is not known there, or it is a socket that \
                      hands out messages, which ping does not take",
                         self.address
                     )))
                 }
-                End::OtherType(_) => {
+                HandshakeResult::OtherType(_) => {
                     last = Some(Failure::failed(format!(
                         "{}: the login is good, but it is a socket that hands out messages, which ping does not take",
                         self.address
@@ -227,22 +227,22 @@ impl Probe<'_> {
         }))
     }
 
-    fn failure(&self, end: &End, talk: &Talk) -> Failure {
+    fn failure(&self, end: &HandshakeResult, talk: &Handshake) -> Failure {
         let address = self.address;
-        let ours = talk::mechanism_name(self.mechanism);
+        let ours = handshake::mechanism_name(self.mechanism);
         match end {
-            End::Closed if talk.greeting().is_empty() => Failure::failed(format!(
+            HandshakeResult::Closed if talk.greeting().is_empty() => Failure::failed(format!(
                 "{address}: connected, but the other end closed at once without sending any data"
             ))
             .hint("is it ZeroMQ? A proxy without a server behind it does the same"),
-            End::Closed if ours == "CURVE" => Failure::failed(format!(
+            HandshakeResult::Closed if ours == "CURVE" => Failure::failed(format!(
                 "{address}: the server closed the connection at the first encrypted command"
             ))
             .hint("most likely --curve-server-key is not its public key"),
-            End::Closed => Failure::failed(format!(
+            HandshakeResult::Closed => Failure::failed(format!(
                 "{address}: the other end closed the connection during the handshake"
             )),
-            End::Silent if talk.greeting().is_empty() => Failure::new(
+            HandshakeResult::Silent if talk.greeting().is_empty() => Failure::new(
                 Code::Timeout,
                 format!(
                     "{address}: connected, but nothing came for {}",
@@ -250,7 +250,7 @@ impl Probe<'_> {
                 ),
             )
             .hint("is it ZeroMQ? ZeroMQ sends its greeting at once, unless the program is stopped"),
-            End::Silent => {
+            HandshakeResult::Silent => {
                 let failure = Failure::new(
                     Code::Timeout,
                     format!(
@@ -263,12 +263,12 @@ impl Probe<'_> {
                     _ => failure,
                 }
             }
-            End::SomethingElse => Failure::failed(format!(
+            HandshakeResult::SomethingElse => Failure::failed(format!(
                 "{address}: it does not speak ZMTP: it began with {}",
                 talk.beginning()
             ))
             .hint(talk.guess()),
-            End::OtherMechanism(theirs) => {
+            HandshakeResult::OtherMechanism(theirs) => {
                 let failure = Failure::failed(format!(
                     "{address}: it speaks ZMTP with the mechanism {theirs}, not {ours}"
                 ));
@@ -279,20 +279,22 @@ impl Probe<'_> {
                     _ => failure,
                 }
             }
-            End::Refused(status) => Failure::failed(format!("{address}: the server refused us ({status})"))
-                .hint(if ours == "CURVE" {
-                    "is the key of --curve-key-file known there?"
-                } else {
-                    "is the name or password right?"
-                }),
-            End::Met(..) | End::OtherType(_) | End::Broken(_) => {
-                let why = if let End::Broken(why) = end { why.as_str() } else { "unexpected" };
+            HandshakeResult::Refused(status) => Failure::failed(format!(
+                "{address}: the server refused us ({status})"
+            ))
+            .hint(if ours == "CURVE" {
+                "is the key of --curve-key-file known there?"
+            } else {
+                "is the name or password right?"
+            }),
+            HandshakeResult::Met(..) | HandshakeResult::OtherType(_) | HandshakeResult::Broken(_) => {
+                let why = if let HandshakeResult::Broken(why) = end { why.as_str() } else { "unexpected" };
                 Failure::failed(format!("{address}: {why}"))
             }
         }
     }
 
-    fn found(&self, met: &Met) -> Found {
+    fn found(&self, met: &Met) -> PingResult {
         let micros = |time: Duration| time.as_nanos() as f64 / 1000.0;
         let peer = met.peer.as_ref();
         let known =
@@ -300,7 +302,7 @@ impl Probe<'_> {
         let properties = peer.map(|peer| peer.properties.iter().filter(|(name, _)| known(name)).collect());
         let properties: Vec<&(String, Vec<u8>)> = properties.unwrap_or_default();
         let shown = |(name, value): &(String, Vec<u8>)| (name.clone(), crate::format::escaped(value));
-        Found {
+        PingResult {
             endpoint: self.address.to_owned(),
             address: met.remote.clone(),
             zmtp: match met.version {
@@ -309,7 +311,7 @@ impl Probe<'_> {
                 Version::V3_0 => "3.0",
                 Version::V3_1 => "3.1",
             },
-            mechanism: talk::mechanism_name(self.mechanism),
+            mechanism: handshake::mechanism_name(self.mechanism),
             socket_type: met.theirs.map(SocketType::name),
             identity: peer
                 .filter(|peer| !peer.routing_id.is_empty())
@@ -322,7 +324,7 @@ impl Probe<'_> {
         }
     }
 
-    fn measure(&self, talk: &mut Talk, found: &mut Found) -> Result<()> {
+    fn measure(&self, talk: &mut Handshake, found: &mut PingResult) -> Result<()> {
         for n in 0..self.args.count {
             if n > 0 {
                 thread::sleep(self.args.interval);
@@ -334,11 +336,11 @@ impl Probe<'_> {
                         crate::print(&format!("  round trip {}\n", crate::bench::time(time)))?;
                     }
                 }
-                Err(End::Silent) if n == 0 => {
+                Err(HandshakeResult::Silent) if n == 0 => {
                     found.no_round_trip = Some("no PONG came".to_owned());
                     return Ok(());
                 }
-                Err(End::Silent) => {
+                Err(HandshakeResult::Silent) => {
                     return Err(Failure::new(Code::Timeout, format!("{}: no PONG came", self.address)));
                 }
                 Err(_) => return Err(Failure::failed(format!("{}: the connection was lost", self.address))),
@@ -348,7 +350,7 @@ impl Probe<'_> {
     }
 }
 
-fn describe(found: &Found) -> String {
+fn describe(found: &PingResult) -> String {
     let article = if found.socket_type.is_some_and(|kind| kind.starts_with('X')) { "an" } else { "a" };
     let mut text = match found.socket_type {
         Some(kind) => format!("{} is {article} {kind}\n", found.endpoint),

@@ -40,7 +40,7 @@ pub fn run(args: &args::Policy) -> Result<()> {
 }
 
 fn read(named: &str) -> Result<Policy> {
-    if let Some(policy) = Policy::ready(named) {
+    if let Some(policy) = Policy::built_in(named) {
         return Ok(policy);
     }
     let text = read_text(Path::new(named)).map_err(|error| Failure::file(Path::new(named), &error))?;
@@ -55,7 +55,7 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
     let mut text = format!("wrap {}:", wrap.name);
     let mut tell = |what: String| text += &format!(" {what};");
     if let Some(path) = &wrap.key {
-        match keys::pair(path) {
+        match keys::read_pair(path) {
             Ok(pair) => tell(format!("its own key is {}", pair.public)),
             Err(error) => faults.push(error.to_string()),
         }
@@ -63,7 +63,7 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
             faults.push(format!("{}: other users can read it: chmod 600", path.display()));
         }
     }
-    match wrap.clients.as_deref().map(keys::clients) {
+    match wrap.clients.as_deref().map(keys::read_clients) {
         Some(Ok(found)) => {
             tell(format!("clients' keys: {}", found.keys.len()));
             faults.extend(found.faults);
@@ -83,7 +83,7 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
     for key in wrap.servers() {
         servers += 1;
         let Key::File(path) = key else { continue };
-        match keys::publics(path) {
+        match keys::read_public_keys(path) {
             Ok(found) if found.len() == 1 => {}
             Ok(found) => {
                 faults.push(format!("{} has {} keys, but must have exactly one", path.display(), found.len()))

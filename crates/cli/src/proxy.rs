@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::endpoint;
 use crate::failure::{Failure, Result};
 use crate::format::{Received, encode};
-use crate::outlook;
+use crate::hangup;
 use crate::security::{Security, judge_both};
 use crate::signals::Signals;
 use crate::tls;
@@ -131,7 +131,7 @@ impl Relay<'_> {
     /// print.
     fn watch_output(&mut self) -> Result<()> {
         let out = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
-        let gone = out.and_then(|out| outlook::watch(&out));
+        let gone = out.and_then(|out| hangup::hangup_descriptor(&out));
         self.gone = gone.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
         Ok(())
     }
@@ -176,7 +176,10 @@ fn tell(mut ending: UnixStream) {
 }
 
 /// Prints copies until the context ends.
-fn show<K: Receives + kind::ManyParts>(copies: &mut Socket<K>, format: crate::format::Format) -> Result<()> {
+fn show<K: Receives + kind::HasMultipart>(
+    copies: &mut Socket<K>,
+    format: crate::format::Format,
+) -> Result<()> {
     let mut number = 0;
     loop {
         let parts = match copies.recv_multipart() {

@@ -11,7 +11,7 @@ use tautline_proto::Secret;
 
 use crate::exchange::Job;
 use crate::failure::{Failure, Result};
-use crate::socket::{AnySocket, Trouble};
+use crate::socket::{AnySocket, TransferError};
 
 /// Settings of `--replay`.
 pub enum Replay {
@@ -29,12 +29,12 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
     match replay {
         Replay::Keep { ring, messages } => {
             let publisher = ReliablePub::builder(context).keep(*messages);
-            let mut publisher = publisher.with(|socket| with_options(socket, job)).build()?;
+            let mut publisher = publisher.with_socket(|socket| with_options(socket, job)).build()?;
             let bound = publisher.serve(ring).map_err(|error| Failure::endpoint(ring, error))?;
             if bound != *ring && !job.quiet {
                 notice!("replay bound to {bound}");
             }
-            Ok(Box::new(Keeping(publisher)))
+            Ok(Box::new(RingPublisher(publisher)))
         }
         Replay::From { ring, start } => {
             let [publisher] = &job.endpoints[..] else {
@@ -48,7 +48,7 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
                 ));
             }
             let subscriber = ReliableSub::builder(context).start(*start);
-            let mut subscriber = subscriber.with(|socket| with_options(socket, job));
+            let mut subscriber = subscriber.with_socket(|socket| with_options(socket, job));
             for topic in &job.topics {
                 subscriber = subscriber.subscribe(topic);
             }
@@ -57,7 +57,7 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
             let mut pull = Pull::new(context)?;
             pull.bind(DELIVERIES)?;
             let push = Push::builder(context).connect(DELIVERIES)?;
-            Ok(Box::new(Following { waiting: Some((subscriber, push)), pull, quiet: job.quiet }))
+            Ok(Box::new(RingSubscriber { waiting: Some((subscriber, push)), pull, quiet: job.quiet }))
         }
     }
 }
@@ -81,9 +81,9 @@ fn with_options<K: Kind>(mut socket: Builder<K>, job: &Job) -> Builder<K> {
 }
 
 /// Publisher with a ring.
-struct Keeping(ReliablePub);
+struct RingPublisher(ReliablePub);
 
-impl AnySocket for Keeping {
+impl AnySocket for RingPublisher {
     fn bind(&mut self, endpoint: &str) -> tautline::Result<String> {
         self.0.bind(endpoint)
     }
@@ -96,17 +96,17 @@ impl AnySocket for Keeping {
         self.0.socket().set_raw_option(number, value)
     }
 
-    fn try_send(&mut self, parts: &[Vec<u8>]) -> std::result::Result<(), Trouble> {
+    fn try_send(&mut self, parts: &[Vec<u8>]) -> std::result::Result<(), TransferError> {
         let [topic, body] = parts else {
             let why = "with --replay a message has two parts, the topic and the body: --to TOPIC, or -D";
-            return Err(Trouble::Unfit(why.to_owned()));
+            return Err(TransferError::Unfit(why.to_owned()));
         };
         self.0.send(&topic[..], &body[..])?;
         Ok(())
     }
 
-    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, Trouble> {
-        Err(Trouble::Later)
+    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, TransferError> {
+        Err(TransferError::Later)
     }
 
     fn item(&mut self, _: bool, write: bool) -> Option<PollItem<'_>> {
@@ -128,14 +128,14 @@ impl AnySocket for Keeping {
 
 /// Subscriber on its own thread, because it waits for two sockets and a timer. It sends its results
 /// over inproc: a message has three parts, a loss has four, and a restart of the publisher has one.
-struct Following {
+struct RingSubscriber {
     /// Subscriber that starts with the first receive.
     waiting: Option<(ReliableSub, Push)>,
     pull: Pull,
     quiet: bool,
 }
 
-impl AnySocket for Following {
+impl AnySocket for RingSubscriber {
     fn bind(&mut self, _: &str) -> tautline::Result<String> {
         Ok(String::new())
     }
@@ -149,16 +149,16 @@ impl AnySocket for Following {
         Ok(())
     }
 
-    fn try_send(&mut self, _: &[Vec<u8>]) -> std::result::Result<(), Trouble> {
-        Err(Trouble::Later)
+    fn try_send(&mut self, _: &[Vec<u8>]) -> std::result::Result<(), TransferError> {
+        Err(TransferError::Later)
     }
 
-    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, Trouble> {
+    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, TransferError> {
         if let Some((subscriber, push)) = self.waiting.take() {
             let started = thread::Builder::new().name("replay".to_owned());
-            started
-                .spawn(move || follow(subscriber, push))
-                .map_err(|error| Trouble::Unfit(format!("cannot start the thread for --replay: {error}")))?;
+            started.spawn(move || follow(subscriber, push)).map_err(|error| {
+                TransferError::Unfit(format!("cannot start the thread for --replay: {error}"))
+            })?;
         }
         loop {
             let parts = self.pull.try_recv_multipart()?.into_parts();

@@ -13,9 +13,9 @@
 //! that load libzmq by name: JNA, .NET, ctypes.
 
 mod library;
+mod library_check;
 mod policy;
 mod program;
-mod proof;
 
 use std::env;
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ use signal_hook::iterator::Signals;
 use crate::args::Run;
 use crate::failure::{Failure, Result};
 use library::Library;
-use proof::Proof;
+use library_check::LibraryCheck;
 
 /// Signals forwarded to the program. The program receives terminal input without our help.
 const PASSED_ON: [i32; 6] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT];
@@ -62,8 +62,8 @@ pub fn run(args: &Run) -> Result<()> {
     let signals = Signals::new(PASSED_ON).map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let child = command.spawn().map_err(|error| Failure::file(&path, &error))?;
     let pid = Pid::from_child(&child);
-    thread::spawn(move || pass_on(signals, pid));
-    let proof = Proof::begin(child.id(), &library, args.quiet, args.verbose);
+    thread::spawn(move || forward_signals(signals, pid));
+    let proof = LibraryCheck::begin(child.id(), &library, args.quiet, args.verbose);
     end(child, &path, &proof, args)
 }
 
@@ -82,9 +82,9 @@ fn variables(library: &Library) -> [(&'static str, OsString); 2] {
     )
 }
 
-fn end(mut child: Child, path: &Path, proof: &Proof, args: &Run) -> Result<()> {
+fn end(mut child: Child, path: &Path, proof: &LibraryCheck, args: &Run) -> Result<()> {
     let status = child.wait().map_err(|error| Failure::file(path, &error))?;
-    if !proof.is_there() && !args.quiet {
+    if !proof.has_seen_zeromq() && !args.quiet {
         notice!(
             "taut: {} has ended, and was not seen to use ZeroMQ: it did not use ZeroMQ, or only briefly",
             path.display()
@@ -94,7 +94,7 @@ fn end(mut child: Child, path: &Path, proof: &Proof, args: &Run) -> Result<()> {
 }
 
 /// Forwards received signals to the program.
-fn pass_on(mut signals: Signals, child: Pid) {
+fn forward_signals(mut signals: Signals, child: Pid) {
     for number in signals.forever() {
         let typed = matches!(number, SIGINT | SIGQUIT) && is_in_foreground();
         if let Some(signal) = Signal::from_named_raw(number).filter(|_| !typed) {

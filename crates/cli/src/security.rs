@@ -226,7 +226,7 @@ pub fn judge_both(
     context.authenticate(move |request: &Request| {
         let at = domains.iter().position(|domain| *domain == request.domain());
         match at.map(|at| &lists[at]) {
-            Some(Some(list)) => list.clone().judge(request),
+            Some(Some(list)) => list.clone().authenticate(request),
             Some(None) => Verdict::admit(""),
             None => Verdict::refuse("not a socket of the proxy"),
         }

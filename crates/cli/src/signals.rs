@@ -30,7 +30,7 @@ const SAME: Duration = Duration::from_millis(200);
 /// Signals received by this process.
 pub struct Signals {
     /// Carries the number of the first signal.
-    told: UnixStream,
+    first_signal: UnixStream,
     caught: Option<Code>,
 }
 
@@ -55,18 +55,18 @@ impl Signals {
             low_level::pipe::register(signal, waker.try_clone()?)?;
         }
         thread::Builder::new().name("signals".to_owned()).spawn(move || attend(wake, teller, &last))?;
-        Ok(Signals { told, caught: None })
+        Ok(Signals { first_signal: told, caught: None })
     }
 
     /// Returns a descriptor to wait for. It is no longer readable after [`stop`](Self::stop).
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.told.as_fd()
+        self.first_signal.as_fd()
     }
 
     /// Returns the exit code if a signal has arrived.
     pub fn stop(&mut self) -> Option<Code> {
         let mut signal = [0];
-        if self.caught.is_none() && matches!((&self.told).read(&mut signal), Ok(1)) {
+        if self.caught.is_none() && matches!((&self.first_signal).read(&mut signal), Ok(1)) {
             self.caught = Some(match i32::from(signal[0]) {
                 SIGINT => Code::Interrupted,
                 SIGHUP => Code::HungUp,
@@ -77,7 +77,7 @@ impl Signals {
     }
 
     /// True if [`stop`](Self::stop) has returned a code.
-    pub fn was_told(&self) -> bool {
+    pub fn has_stopped(&self) -> bool {
         self.caught.is_some()
     }
 

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::failure::{Failure, Result};
 use crate::format::{self, Format, Received, encode, escaped};
+use crate::hangup;
 use crate::origin::Origin;
-use crate::outlook;
 use crate::template::{Template, now_text, since_epoch};
 use crate::watch::Watch;
 
@@ -51,7 +51,7 @@ impl Sink {
     pub fn new(form: Form, separator: Vec<u8>, timestamps: bool) -> Result<Sink> {
         let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
         let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
-        let gone = outlook::watch(&out).map_err(failed)?;
+        let gone = hangup::hangup_descriptor(&out).map_err(failed)?;
         Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone, origin: None })
     }
 
@@ -116,7 +116,7 @@ impl Sink {
     }
 
     /// Becomes readable when the reader of standard output or the terminal is gone.
-    pub fn gone(&self) -> Option<BorrowedFd<'_>> {
+    pub fn closed_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.gone.as_ref().map(AsFd::as_fd)
     }
 

@@ -8,7 +8,7 @@ use tautline::{Context, Error, Message, PeerId, PollItem};
 
 /// Reason why a message was not sent or received.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum TransferError {
     /// Not possible now; try again later.
     Later,
     /// Error of the library.
@@ -17,9 +17,9 @@ pub enum Trouble {
     Unfit(String),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for TransferError {
     fn from(error: Error) -> Self {
-        if error.is_temporary() { Trouble::Later } else { Trouble::Socket(error) }
+        if error.is_temporary() { TransferError::Later } else { TransferError::Socket(error) }
     }
 }
 
@@ -33,9 +33,9 @@ pub trait AnySocket {
     /// As [`tautline::Socket::set_raw_option`].
     fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()>;
     /// Sends a whole message, if possible without waiting.
-    fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Trouble>;
+    fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), TransferError>;
     /// Receives a whole message, if one is available.
-    fn try_recv(&mut self) -> Result<Vec<Message>, Trouble>;
+    fn try_recv(&mut self) -> Result<Vec<Message>, TransferError>;
     /// Returns a poll item for reading, writing or both. The socket type must support the requested
     /// direction.
     fn item(&mut self, read: bool, write: bool) -> Option<PollItem<'_>>;
@@ -48,7 +48,7 @@ pub trait AnySocket {
 }
 
 /// Socket with its known peers, for the types that address peers by number.
-struct Held<S> {
+struct SocketWithPeers<S> {
     socket: S,
     /// Peers that have sent a message or that we connected to.
     peers: HashMap<u32, PeerId>,
@@ -58,89 +58,112 @@ struct Held<S> {
 }
 
 mod send {
-    use tautline::kind::{ManyParts, Sends};
+    use tautline::kind::{HasMultipart, Sends};
     use tautline::{Message, Socket};
 
-    use super::{Held, Trouble};
+    use super::{SocketWithPeers, TransferError};
 
-    pub fn many<K: Sends + ManyParts>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+    pub fn many<K: Sends + HasMultipart>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        parts: &[Vec<u8>],
+    ) -> Result<(), TransferError> {
         Ok(held.socket.try_send_multipart(parts)?)
     }
 
-    pub fn one<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+    pub fn one<K: Sends>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        parts: &[Vec<u8>],
+    ) -> Result<(), TransferError> {
         match parts {
             [body] => Ok(held.socket.try_send(body)?),
-            _ => {
-                Err(Trouble::Unfit(format!("{} messages have one part, not {}", K::TYPE.name(), parts.len())))
-            }
+            _ => Err(TransferError::Unfit(format!(
+                "{} messages have one part, not {}",
+                K::TYPE.name(),
+                parts.len()
+            ))),
         }
     }
 
-    pub fn group<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+    pub fn group<K: Sends>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        parts: &[Vec<u8>],
+    ) -> Result<(), TransferError> {
         match parts {
             [group, body] => Ok(held.socket.try_send(Message::from(&body[..]).for_group(group)?)?),
-            _ => Err(Trouble::Unfit("a message of RADIO has two parts: the group and the body".to_owned())),
+            _ => Err(TransferError::Unfit(
+                "a message of RADIO has two parts: the group and the body".to_owned(),
+            )),
         }
     }
 
-    pub fn addressed<K: Sends>(held: &mut Held<Socket<K>>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+    pub fn addressed<K: Sends>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        parts: &[Vec<u8>],
+    ) -> Result<(), TransferError> {
         let (id, body) = match (parts, &held.first) {
             ([id, body], _) => (id, body),
             ([body], Some(first)) => (first, body),
             _ => {
                 let name = K::TYPE.name();
                 let why = format!("a message of {name} has two parts: the peer and the body");
-                return Err(Trouble::Unfit(why));
+                return Err(TransferError::Unfit(why));
             }
         };
         let id = String::from_utf8_lossy(id);
         let Some(peer) = id.parse().ok().and_then(|id: u32| held.peers.get(&id)) else {
-            return Err(Trouble::Unfit(format!("no peer {id} has sent anything yet")));
+            return Err(TransferError::Unfit(format!("no peer {id} has sent anything yet")));
         };
         Ok(held.socket.try_send(Message::from(&body[..]).for_peer(*peer))?)
     }
 
-    pub fn stream(held: &mut Held<tautline::Stream>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+    pub fn stream(
+        held: &mut SocketWithPeers<tautline::Stream>,
+        parts: &[Vec<u8>],
+    ) -> Result<(), TransferError> {
         match (parts, &held.first) {
             ([body], Some(first)) => Ok(held.socket.try_send_multipart([first, body])?),
             // A message will report the new connection.
-            ([_], None) => Err(Trouble::Later),
+            ([_], None) => Err(TransferError::Later),
             _ => many(held, parts),
         }
     }
 
-    pub fn none<S>(_: &mut Held<S>, _: &[Vec<u8>]) -> Result<(), Trouble> {
-        Err(Trouble::Unfit("sockets of this type do not send".to_owned()))
+    pub fn none<S>(_: &mut SocketWithPeers<S>, _: &[Vec<u8>]) -> Result<(), TransferError> {
+        Err(TransferError::Unfit("sockets of this type do not send".to_owned()))
     }
 }
 
 mod recv {
-    use tautline::kind::{ManyParts, Receives};
+    use tautline::kind::{HasMultipart, Receives};
     use tautline::{Message, Socket};
 
-    use super::{Held, Trouble};
+    use super::{SocketWithPeers, TransferError};
 
-    pub fn many<K: Receives + ManyParts>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+    pub fn many<K: Receives + HasMultipart>(
+        held: &mut SocketWithPeers<Socket<K>>,
+    ) -> Result<Vec<Message>, TransferError> {
         Ok(held.socket.try_recv_multipart()?.into_parts())
     }
 
-    pub fn one<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+    pub fn one<K: Receives>(held: &mut SocketWithPeers<Socket<K>>) -> Result<Vec<Message>, TransferError> {
         Ok(vec![held.socket.try_recv()?])
     }
 
-    pub fn group<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+    pub fn group<K: Receives>(held: &mut SocketWithPeers<Socket<K>>) -> Result<Vec<Message>, TransferError> {
         let body = held.socket.try_recv()?;
         Ok(vec![Message::from(body.group()), body])
     }
 
-    pub fn addressed<K: Receives>(held: &mut Held<Socket<K>>) -> Result<Vec<Message>, Trouble> {
+    pub fn addressed<K: Receives>(
+        held: &mut SocketWithPeers<Socket<K>>,
+    ) -> Result<Vec<Message>, TransferError> {
         let body = held.socket.try_recv()?;
         let Some(peer) = body.peer_id() else { return Ok(vec![body]) };
         held.peers.insert(peer.get(), peer);
         Ok(vec![Message::from(peer.get().to_string()), body])
     }
 
-    pub fn stream(held: &mut Held<tautline::Stream>) -> Result<Vec<Message>, Trouble> {
+    pub fn stream(held: &mut SocketWithPeers<tautline::Stream>) -> Result<Vec<Message>, TransferError> {
         let parts = many(held)?;
         if held.first.is_none() {
             held.first = parts.first().map(|id| id.to_vec());
@@ -148,8 +171,8 @@ mod recv {
         Ok(parts)
     }
 
-    pub fn none<S>(_: &mut Held<S>) -> Result<Vec<Message>, Trouble> {
-        Err(Trouble::Unfit("sockets of this type do not receive".to_owned()))
+    pub fn none<S>(_: &mut SocketWithPeers<S>) -> Result<Vec<Message>, TransferError> {
+        Err(TransferError::Unfit("sockets of this type do not receive".to_owned()))
     }
 }
 
@@ -157,26 +180,34 @@ mod item {
     use tautline::kind::{Receives, Sends};
     use tautline::{PollItem, Socket};
 
-    use super::Held;
+    use super::SocketWithPeers;
 
     pub fn both<K: Sends + Receives>(
-        held: &mut Held<Socket<K>>,
+        held: &mut SocketWithPeers<Socket<K>>,
         read: bool,
         write: bool,
     ) -> Option<PollItem<'_>> {
         match (read, write) {
-            (true, true) => Some(PollItem::either(&mut held.socket)),
+            (true, true) => Some(PollItem::readable_or_writable(&mut held.socket)),
             (true, false) => Some(PollItem::readable(&mut held.socket)),
             (false, true) => Some(PollItem::writable(&mut held.socket)),
             (false, false) => None,
         }
     }
 
-    pub fn input<K: Receives>(held: &mut Held<Socket<K>>, read: bool, _: bool) -> Option<PollItem<'_>> {
+    pub fn input<K: Receives>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        read: bool,
+        _: bool,
+    ) -> Option<PollItem<'_>> {
         read.then(|| PollItem::readable(&mut held.socket))
     }
 
-    pub fn output<K: Sends>(held: &mut Held<Socket<K>>, _: bool, write: bool) -> Option<PollItem<'_>> {
+    pub fn output<K: Sends>(
+        held: &mut SocketWithPeers<Socket<K>>,
+        _: bool,
+        write: bool,
+    ) -> Option<PollItem<'_>> {
         write.then(|| PollItem::writable(&mut held.socket))
     }
 }
@@ -185,13 +216,13 @@ mod connect {
     use tautline::kind::{self, Kind};
     use tautline::{Result, Socket};
 
-    use super::Held;
+    use super::SocketWithPeers;
 
-    pub fn any<K: Kind>(held: &mut Held<Socket<K>>, endpoint: &str) -> Result<()> {
+    pub fn any<K: Kind>(held: &mut SocketWithPeers<Socket<K>>, endpoint: &str) -> Result<()> {
         held.socket.connect(endpoint)
     }
 
-    pub fn known(held: &mut Held<Socket<kind::Peer>>, endpoint: &str) -> Result<()> {
+    pub fn known(held: &mut SocketWithPeers<Socket<kind::Peer>>, endpoint: &str) -> Result<()> {
         let peer = held.socket.connect_peer(endpoint)?;
         held.peers.insert(peer.get(), peer);
         held.first.get_or_insert_with(|| peer.get().to_string().into_bytes());
@@ -203,17 +234,17 @@ mod subscribe {
     use tautline::kind::{self, Kind, Subscribes};
     use tautline::{Result, Socket};
 
-    use super::Held;
+    use super::SocketWithPeers;
 
-    pub fn topics<K: Subscribes>(held: &mut Held<Socket<K>>, topic: &[u8]) -> Result<()> {
+    pub fn topics<K: Subscribes>(held: &mut SocketWithPeers<Socket<K>>, topic: &[u8]) -> Result<()> {
         held.socket.subscribe(topic)
     }
 
-    pub fn groups(held: &mut Held<Socket<kind::Dish>>, group: &[u8]) -> Result<()> {
+    pub fn groups(held: &mut SocketWithPeers<Socket<kind::Dish>>, group: &[u8]) -> Result<()> {
         held.socket.join(group)
     }
 
-    pub fn nothing<K: Kind>(_: &mut Held<Socket<K>>, _: &[u8]) -> Result<()> {
+    pub fn nothing<K: Kind>(_: &mut SocketWithPeers<Socket<K>>, _: &[u8]) -> Result<()> {
         Ok(())
     }
 }
@@ -224,12 +255,12 @@ macro_rules! sockets {
         pub fn open(context: &Context, kind: SocketType) -> tautline::Result<Box<dyn AnySocket>> {
             Ok(match kind {
                 $(SocketType::$kind => {
-                    Box::new(Held { socket: tautline::$kind::new(context)?, peers: HashMap::new(), first: None })
+                    Box::new(SocketWithPeers { socket: tautline::$kind::new(context)?, peers: HashMap::new(), first: None })
                 })*
             })
         }
 
-        $(impl AnySocket for Held<tautline::$kind> {
+        $(impl AnySocket for SocketWithPeers<tautline::$kind> {
             fn bind(&mut self, endpoint: &str) -> tautline::Result<String> {
                 self.socket.bind(endpoint)
             }
@@ -239,10 +270,10 @@ macro_rules! sockets {
             fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()> {
                 self.socket.set_raw_option(number, value)
             }
-            fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Trouble> {
+            fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), TransferError> {
                 send::$send(self, parts)
             }
-            fn try_recv(&mut self) -> Result<Vec<Message>, Trouble> {
+            fn try_recv(&mut self) -> Result<Vec<Message>, TransferError> {
                 recv::$recv(self)
             }
             fn item(&mut self, read: bool, write: bool) -> Option<PollItem<'_>> {
@@ -297,7 +328,7 @@ pub fn receives(kind: SocketType) -> bool {
 
 /// True if an endpoint without `--bind` or `--connect` is bound. This applies to the stable side of
 /// a pattern, and over UDP to receivers.
-pub fn binds(kind: SocketType, endpoint: &str) -> bool {
+pub fn binds_by_default(kind: SocketType, endpoint: &str) -> bool {
     use SocketType::*;
     if endpoint.starts_with("udp://") {
         return kind != Radio;
@@ -318,7 +349,7 @@ pub fn answers(kind: SocketType) -> bool {
 }
 
 /// True if the first part of each message addresses the peer.
-pub fn addresses(kind: SocketType) -> bool {
+pub fn needs_address(kind: SocketType) -> bool {
     use SocketType::*;
     matches!(kind, Router | Server | Peer | Stream | Dgram)
 }
@@ -342,7 +373,7 @@ mod tests {
         server.try_send(&answer).unwrap();
         client.item(true, false).map(|item| tautline::poll(&mut [item], None).unwrap());
         assert_eq!(client.try_recv().unwrap(), ["answer"]);
-        assert!(matches!(server.try_send(&[b"0".to_vec(), vec![]]), Err(Trouble::Unfit(_))));
-        assert!(matches!(client.try_send(&[]), Err(Trouble::Unfit(_))));
+        assert!(matches!(server.try_send(&[b"0".to_vec(), vec![]]), Err(TransferError::Unfit(_))));
+        assert!(matches!(client.try_send(&[]), Err(TransferError::Unfit(_))));
     }
 }

@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 /// Result of a request for the next message.
-pub enum Next {
+pub enum NextMessage {
     /// Next message.
     Message(Parts),
     /// More input is needed. [`Source::descriptor`] becomes readable then.
@@ -41,20 +41,20 @@ pub enum Next {
 
 impl Source {
     /// Returns the next message, which will have the number `n`.
-    pub fn next(&mut self, n: u64) -> Result<Next> {
+    pub fn next(&mut self, n: u64) -> Result<NextMessage> {
         match self {
             Source::Given { messages, next, endless } => {
                 if *next == messages.len() {
                     if !*endless {
-                        return Ok(Next::End);
+                        return Ok(NextMessage::End);
                     }
                     *next = 0;
                 }
-                let Some(message) = messages.get(*next) else { return Ok(Next::End) };
+                let Some(message) = messages.get(*next) else { return Ok(NextMessage::End) };
                 *next += 1;
                 let fill =
                     |part: &Template| part.fill(|name, argument, out| put_sendable(name, argument, n, out));
-                Ok(Next::Message(message.iter().map(fill).collect()))
+                Ok(NextMessage::Message(message.iter().map(fill).collect()))
             }
             Source::Files(files) => files.next(),
             Source::Recorded(recorded) => recorded.next(),
@@ -104,10 +104,10 @@ impl Files {
         Files { waiting: paths.into(), current: None, prefix, decoder: Box::new(decoder) }
     }
 
-    fn next(&mut self) -> Result<Next> {
+    fn next(&mut self) -> Result<NextMessage> {
         loop {
             let Some((_, decoder)) = &mut self.current else {
-                let Some(path) = self.waiting.pop_front() else { return Ok(Next::End) };
+                let Some(path) = self.waiting.pop_front() else { return Ok(NextMessage::End) };
                 self.current = Some(if path.as_os_str() == "-" {
                     let file = io::stdin().as_fd().try_clone_to_owned();
                     let file = file.map_err(|error| Failure::failed(format!("standard input: {error}")))?;
@@ -119,10 +119,10 @@ impl Files {
                 continue;
             };
             if let Some(message) = decoder.next()? {
-                return Ok(Next::Message(self.prefix.iter().cloned().chain(message).collect()));
+                return Ok(NextMessage::Message(self.prefix.iter().cloned().chain(message).collect()));
             }
             if !decoder.is_done() {
-                return Ok(Next::Wait);
+                return Ok(NextMessage::Wait);
             }
             self.current = None;
         }
@@ -160,19 +160,19 @@ impl Recorded {
         Recorded { files: Files::new(vec![path], None, decoder), speed, start: None, held: None }
     }
 
-    fn next(&mut self) -> Result<Next> {
+    fn next(&mut self) -> Result<NextMessage> {
         let (due, parts) = match self.held.take() {
             Some(held) => held,
             None => match self.files.next()? {
-                Next::Message(parts) => (self.due(), parts),
+                NextMessage::Message(parts) => (self.due(), parts),
                 other => return Ok(other),
             },
         };
         if due <= Instant::now() {
-            return Ok(Next::Message(parts));
+            return Ok(NextMessage::Message(parts));
         }
         self.held = Some((due, parts));
-        Ok(Next::Until(due))
+        Ok(NextMessage::Until(due))
     }
 
     /// Returns the send time of the last read message. A message without a time is due at once.

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_placeholder_stays() {
+    fn text_that_is_no_placeholder_stays() {
         for text in ["", "{", "}", "{}", "{\"a\":1}", "a {b} c", "{n", "{N}"] {
             assert_eq!(filled(text), text);
         }

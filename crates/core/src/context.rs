@@ -1,8 +1,8 @@
 //! The context: I/O threads, limits, inproc names, and the end of all sockets (zmq_ctx_new(3) and
 //! related calls).
 
-mod directed;
-mod names;
+mod inproc_names;
+mod service_names;
 mod settings;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,19 +18,19 @@ use crate::directory::Directory;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::options::{Common, ContextDefaults, Options};
-use crate::policy::{self, Allowed, Asked, Denied, Guard};
+use crate::options::{CommonOptions, ContextDefaults, Options};
+use crate::policy::{self, Allowed, Denied, Guard, PolicyRequest};
 use crate::queue::Inbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::timing::idle;
-use crate::transport::{self, Answer};
+use crate::transport::{self, ResolvedAddress};
 use crate::watch::{self, ContextWatch};
-use crate::zap::Desk;
+use crate::zap::ZapRegistry;
+use inproc_names::InprocNames;
 #[cfg(feature = "names")]
-pub(crate) use directed::{directory, neighbours};
-use names::Names;
+pub(crate) use service_names::{bound_inproc_names, directory};
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
@@ -41,11 +41,11 @@ use tautline_proto::{SocketType, zap};
 
 /// Time limit for closed sockets to disappear after their linger time was cut. Normally a moment is
 /// enough; the limit is long because a machine may be overloaded.
-const CUTTING: Duration = Duration::from_secs(10);
+const CUT_LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of recently used option sets that are remembered for sharing between bound or connected
 /// sockets.
-const ALIKE: usize = 8;
+const RECENT_OPTIONS: usize = 8;
 
 /// A ZeroMQ context. Clones refer to the same context.
 #[derive(Clone)]
@@ -56,18 +56,18 @@ struct Inner {
     /// The process by [`fork::generation`], which needs no system call to compare.
     generation: u32,
     settings: Mutex<Settings>,
-    state: Mutex<State>,
-    names: Arc<Mutex<Names>>,
+    state: Mutex<ContextState>,
+    names: Arc<Mutex<InprocNames>>,
     /// Open sockets, and closed ones that linger.
     tickets: Arc<Tickets>,
     /// The place where the ZAP handler is registered.
-    desk: Arc<Desk>,
+    desk: Arc<ZapRegistry>,
     // Relaxed: number: it only needs to be unique.
     next_id: AtomicU64,
     /// Options and context defaults of the newest socket, as they were when it was created.
-    fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
+    newest_options: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
     /// Option sets of recently bound or connected sockets, while a socket still uses them.
-    alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
+    recent_options: Mutex<VecDeque<(Weak<Options>, Weak<CommonOptions>)>>,
     /// The endpoint that was connected last.
     connected: Mutex<Arc<str>>,
     /// State that an observer sees, if the context is observed.
@@ -80,8 +80,8 @@ struct Inner {
 }
 
 #[derive(Default)]
-struct State {
-    drivers: Option<Vec<Running>>,
+struct ContextState {
+    drivers: Option<Vec<IoThread>>,
     inboxes: HashMap<u64, Arc<SocketInbox>>,
     /// Sites of closed sockets that may still have messages to send.
     lingering: Vec<Weak<Site>>,
@@ -89,12 +89,12 @@ struct State {
 }
 
 /// An I/O thread.
-struct Running {
+struct IoThread {
     driver: Arc<Driver>,
     thread: JoinHandle<()>,
 }
 
-impl Running {
+impl IoThread {
     /// Ends the thread when no object lives on it any longer.
     fn stop(self) {
         self.driver.stop();
@@ -103,8 +103,8 @@ impl Running {
 }
 
 /// Resources that a context gives to a new socket.
-pub(crate) struct Place {
-    /// Number of the socket in the context; released by [`Context::forget`].
+pub(crate) struct SocketResources {
+    /// Number of the socket in the context; released by [`Context::remove_socket`].
     pub(crate) id: u64,
     /// Inbox of the socket.
     pub(crate) inbox: Arc<SocketInbox>,
@@ -113,7 +113,7 @@ pub(crate) struct Place {
     /// Defaults for sockets from the context's options.
     pub(crate) defaults: ContextDefaults,
     /// The place where the handler of the context's ZAP requests is registered.
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Arc<ZapRegistry>,
     /// Held until the socket is closed.
     pub(crate) ticket: Ticket,
     /// Held until all lingering of the socket has ended.
@@ -122,7 +122,7 @@ pub(crate) struct Place {
 
 /// Fails with [`Error::Interrupted`] in a forked child of the process that created the context: the
 /// child has no thread that could wake a call.
-pub(crate) fn check_own(context: &Context) -> Result<(), Error> {
+pub(crate) fn check_not_forked(context: &Context) -> Result<(), Error> {
     if context.0.generation == fork::generation() { Ok(()) } else { Err(Error::Interrupted) }
 }
 
@@ -159,11 +159,11 @@ impl Context {
     /// it.
     pub fn new() -> Context {
         if without(Rule::Circulation) {
-            tautline_mem::blocks::circulate(false);
+            tautline_mem::blocks::set_circulation(false);
         }
-        idle::patience_us();
+        idle::spin_us();
         transport::read_environment();
-        fork::watch();
+        fork::start_counting();
         let asked = watch::is_asked_for();
         let guard = OnceLock::new();
         match Guard::of_environment() {
@@ -187,8 +187,8 @@ impl Context {
             tickets: Tickets::new(),
             desk: Arc::default(),
             next_id: AtomicU64::new(1),
-            fresh: Mutex::default(),
-            alike: Mutex::default(),
+            newest_options: Mutex::default(),
+            recent_options: Mutex::default(),
             connected: Mutex::default(),
             watch: OnceLock::new(),
             guard,
@@ -241,7 +241,7 @@ impl Context {
     /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`.
     pub fn set_policy(&self, named: &str) -> Result<(), Error> {
         let guard = Guard::open(named).map_err(|fault| {
-            policy::say(&fault);
+            policy::report_and_wait(&fault);
             Error::Invalid
         })?;
         self.0.guard.set(guard).map_err(|_| Error::Invalid)
@@ -252,18 +252,18 @@ impl Context {
     ///
     /// # Errors
     /// As [`Guard::ask`].
-    pub(crate) fn allowed(
+    pub(crate) fn check_policy(
         &self,
         call: Call,
         endpoint: &str,
         parsed: &Endpoint,
-        at: Answer,
+        at: ResolvedAddress,
         options: &Options,
     ) -> Result<Option<Allowed>, Denied> {
         let Some(guard) = self.guard() else { return Ok(None) };
-        let address = transport::reach(parsed, at, call == Call::Bind, options);
+        let address = transport::known_ip(parsed, at, call == Call::Bind, options);
         let path = transport::socket_path(parsed);
-        guard.ask(&Asked { call, endpoint, parsed, address, path }, options).map(Some)
+        guard.ask(&PolicyRequest { call, endpoint, parsed, address, path }, options).map(Some)
     }
 
     /// The policy of its sockets, if there is one.
@@ -339,7 +339,7 @@ impl Context {
     /// # Errors
     /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS, or for the first socket without descriptors for
     /// the I/O threads; [`Error::Terminated`].
-    pub(crate) fn admit(&self) -> Result<Place, Error> {
+    pub(crate) fn reserve_socket(&self) -> Result<SocketResources, Error> {
         let (defaults, max_sockets) = {
             let settings = lock(&self.0.settings);
             (settings.defaults(), settings.max_sockets())
@@ -356,7 +356,7 @@ impl Context {
         let driver = self.driver(&mut state)?;
         state.inboxes.insert(id, inbox.clone());
         let tickets = &self.0.tickets;
-        Ok(Place {
+        Ok(SocketResources {
             id,
             inbox,
             driver,
@@ -370,7 +370,7 @@ impl Context {
     /// Returns the options of a new socket. Sockets of the same type share them until one sets an
     /// option.
     pub(crate) fn options(&self, socket_type: SocketType, defaults: ContextDefaults) -> Arc<Options> {
-        let mut fresh = lock(&self.0.fresh);
+        let mut fresh = lock(&self.0.newest_options);
         if let Some((then, options)) = &*fresh
             && *then == defaults
             && options.socket_type == socket_type
@@ -388,7 +388,7 @@ impl Context {
         if Arc::strong_count(options) > 1 {
             return;
         }
-        let mut alike = lock(&self.0.alike);
+        let mut alike = lock(&self.0.recent_options);
         alike.retain(|(_, common)| common.strong_count() > 0);
         for (all, common) in &*alike {
             let Some(common) = common.upgrade().filter(|common| **common == *options.common) else {
@@ -400,7 +400,7 @@ impl Context {
             }
             return;
         }
-        alike.truncate(ALIKE - 1);
+        alike.truncate(RECENT_OPTIONS - 1);
         alike.push_front((Arc::downgrade(options), Arc::downgrade(&options.common)));
     }
 
@@ -416,7 +416,7 @@ impl Context {
 
     /// Returns the least loaded I/O thread. Starts all threads with the first socket. `None` with
     /// ZMQ_IO_THREADS 0.
-    fn driver(&self, state: &mut State) -> Result<Option<Arc<Driver>>, Error> {
+    fn driver(&self, state: &mut ContextState) -> Result<Option<Arc<Driver>>, Error> {
         if state.drivers.is_none() {
             barrier::prepare();
             clock::calibrate();
@@ -424,11 +424,11 @@ impl Context {
             let mut drivers = Vec::new();
             for index in 0..settings.io_threads() {
                 match Driver::start(settings.thread(index)) {
-                    Ok((driver, thread)) => drivers.push(Running { driver, thread }),
+                    Ok((driver, thread)) => drivers.push(IoThread { driver, thread }),
                     Err(error) => {
                         drop(settings);
                         // The next socket starts them again.
-                        drivers.into_iter().for_each(Running::stop);
+                        drivers.into_iter().for_each(IoThread::stop);
                         return Err(error);
                     }
                 }
@@ -445,7 +445,7 @@ impl Context {
     }
 
     /// Removes a closed socket.
-    pub(crate) fn forget(&self, id: u64) {
+    pub(crate) fn remove_socket(&self, id: u64) {
         lock(&self.0.state).inboxes.remove(&id);
     }
 
@@ -464,7 +464,7 @@ impl Context {
             let mut state = lock(&self.0.state);
             (std::mem::take(&mut state.lingering), state.inboxes.is_empty())
         };
-        lingering.iter().filter_map(Weak::upgrade).for_each(|site| site.cut());
+        lingering.iter().filter_map(Weak::upgrade).for_each(|site| site.drop_unsent());
         none_open
     }
 
@@ -524,13 +524,13 @@ impl Context {
         let all_sent = self.wait_for_tickets(deadline)?;
         if !all_sent {
             // After the cut, sites disappear as soon as the I/O threads have run their tasks.
-            let soon = Instant::now().checked_add(CUTTING);
+            let soon = Instant::now().checked_add(CUT_LINGER_TIMEOUT);
             if !self.cut_lingering() || !self.wait_for_tickets(soon)? {
                 return Err(Error::Again);
             }
         }
         let drivers = lock(&self.0.state).drivers.take();
-        drivers.into_iter().flatten().for_each(Running::stop);
+        drivers.into_iter().flatten().for_each(IoThread::stop);
         if let Some(watch) = self.watch() {
             watch.end();
         }
@@ -583,7 +583,7 @@ impl Context {
     }
 
     pub(crate) fn connect_inproc(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>> {
-        let names: Weak<Mutex<Names>> = Arc::downgrade(&self.0.names);
+        let names: Weak<Mutex<InprocNames>> = Arc::downgrade(&self.0.names);
         lock(&self.0.names).connect(name, offer, names)
     }
 

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::policy::{Watched, say, say_later};
+use crate::policy::{ReloadedValue, report_and_wait, report_in_background};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use tautline_io::thread::{OwnThread, process_id};
-use tautline_names::{Entry, Names, RESOLVERS, Registration, is_name};
+use tautline_names::{NameEntry, NamesConfig, RESOLVERS, Registration, is_name};
 
 /// Maximum time between two checks if the names file has changed, and if a name still has a
 /// follower.
@@ -32,13 +32,13 @@ const LOOK: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Receives the endpoints of a name.
-pub(crate) trait Follower: Send + Sync {
+pub(crate) trait NameFollower: Send + Sync {
     /// Receives the current entries of the name. A higher `version` is a newer answer. Called
     /// without a lock, by the following thread or by a thread of the directory.
-    fn found(self: Arc<Self>, version: u64, entries: &[Entry]);
+    fn update_entries(self: Arc<Self>, version: u64, entries: &[NameEntry]);
 
     /// Reports that a resolver has failed, with the reason. `None`: the resolver works again.
-    fn away(&self, resolver: &str, why: Option<&str>);
+    fn report_resolver(&self, resolver: &str, why: Option<&str>);
 
     /// Reports an endpoint from a resolver that a name must not have. The endpoint is ignored.
     fn refused(&self, resolver: &str, endpoint: &str);
@@ -48,16 +48,16 @@ pub(crate) trait Follower: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<DirectoryState>,
     /// Notified when there are names to ask for, or when the last follower has gone.
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct DirectoryState {
     /// `None`: the file could not be read when the context was created, and there are no names.
-    names: Option<Watched<Arc<Names>>>,
-    known: HashMap<String, Known>,
+    names: Option<ReloadedValue<Arc<NamesConfig>>>,
+    known: HashMap<String, NameState>,
     /// The resolvers that have a thread.
     running: [bool; RESOLVERS.len()],
     /// The sockets of this process that have bound a name, by the ids of their entries.
@@ -68,15 +68,15 @@ struct State {
 
 /// State of one name.
 #[derive(Default)]
-struct Known {
-    followers: Vec<Weak<dyn Follower>>,
-    said: [Said; RESOLVERS.len()],
+struct NameState {
+    followers: Vec<Weak<dyn NameFollower>>,
+    answers: [ResolverAnswer; RESOLVERS.len()],
     /// All answers merged, as the followers know them.
-    entries: Vec<Entry>,
+    entries: Vec<NameEntry>,
     version: u64,
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for NameState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Known").field("entries", &self.entries).finish_non_exhaustive()
     }
@@ -84,8 +84,8 @@ impl std::fmt::Debug for Known {
 
 /// The last answer of one resolver about a name.
 #[derive(Default)]
-struct Said {
-    entries: Vec<Entry>,
+struct ResolverAnswer {
+    entries: Vec<NameEntry>,
     /// Endpoints of the answer that were ignored.
     refused: Vec<String>,
     /// Time of the next request. `None` means now.
@@ -94,17 +94,17 @@ struct Said {
     fault: Option<String>,
 }
 
-impl Known {
+impl NameState {
     /// The current followers.
-    fn followers(&mut self) -> Vec<Arc<dyn Follower>> {
+    fn followers(&mut self) -> Vec<Arc<dyn NameFollower>> {
         self.followers.retain(|follower| follower.strong_count() > 0);
         self.followers.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Merges the answers of the resolvers. Returns true if the result has changed.
     fn merge(&mut self) -> bool {
-        let mut entries: Vec<Entry> = Vec::new();
-        for entry in self.said.iter().flat_map(|said| &said.entries) {
+        let mut entries: Vec<NameEntry> = Vec::new();
+        for entry in self.answers.iter().flat_map(|said| &said.entries) {
             if !entries.contains(entry) {
                 entries.push(entry.clone());
             }
@@ -128,7 +128,7 @@ impl Directory {
             let named = tautline_io::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
             let path = PathBuf::from(named);
             let opened = Directory::open(path.clone()).unwrap_or_else(|fault| {
-                say(&fault);
+                report_and_wait(&fault);
                 // Names are supported, but every lookup fails.
                 Arc::new(Directory::new(path, None))
             });
@@ -142,12 +142,12 @@ impl Directory {
         // The process may change its working directory.
         let path =
             std::path::absolute(&path).map_err(|error| format!("names {}: {error}", path.display()))?;
-        let names = Watched::open(vec![path.clone()], || read(&path))?;
+        let names = ReloadedValue::open(vec![path.clone()], || read(&path))?;
         Ok(Arc::new(Directory::new(path, Some(names))))
     }
 
-    fn new(path: PathBuf, names: Option<Watched<Arc<Names>>>) -> Self {
-        let state = State {
+    fn new(path: PathBuf, names: Option<ReloadedValue<Arc<NamesConfig>>>) -> Self {
+        let state = DirectoryState {
             names,
             known: HashMap::new(),
             running: Default::default(),
@@ -176,7 +176,7 @@ impl Directory {
             // The folder is not safe to use. Report the reason, because the errno alone does not
             // tell what to do.
             if error.kind() == std::io::ErrorKind::PermissionDenied && error.get_ref().is_some() {
-                say(&format!("names {}: {error}", self.path.display()));
+                report_and_wait(&format!("names {}: {error}", self.path.display()));
             }
             Error::from(error)
         })?;
@@ -196,9 +196,9 @@ impl Directory {
 
     /// Triggers a lookup after an entry was published or removed, so that this process need not
     /// wait for the next one.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn refresh(&self) {
         let mut state = lock(&self.state);
-        state.known.values_mut().for_each(Known::forget_when);
+        state.known.values_mut().for_each(NameState::make_due);
         drop(state);
         self.changed.notify_all();
     }
@@ -206,7 +206,7 @@ impl Directory {
     /// Removes the entry of this id.
     pub(crate) fn unregistered(&self, id: &str) {
         lock(&self.state).bound.remove(id);
-        self.look_again();
+        self.refresh();
     }
 
     /// The socket of this process that owns this entry.
@@ -219,11 +219,15 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::NoThread`].
-    pub(crate) fn follow(self: &Arc<Self>, name: &str, follower: &Arc<dyn Follower>) -> Result<(), Error> {
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        name: &str,
+        follower: &Arc<dyn NameFollower>,
+    ) -> Result<(), Error> {
         let mut idle = Vec::new();
         let (version, entries) = {
             let mut state = lock(&self.state);
-            let State { known, running, process, .. } = &mut *state;
+            let DirectoryState { known, running, process, .. } = &mut *state;
             if *process != process_id() {
                 (*process, *running) = (process_id(), Default::default());
                 known.clear();
@@ -250,32 +254,32 @@ impl Directory {
         }
         self.changed.notify_all();
         if !entries.is_empty() {
-            follower.clone().found(version, &entries);
+            follower.clone().update_entries(version, &entries);
         }
         Ok(())
     }
 
     /// Notes that a follower is gone, or will be in a moment.
-    pub(crate) fn left(&self) {
+    pub(crate) fn notify_follower_dropped(&self) {
         self.changed.notify_all();
     }
 
-    fn names(&self) -> Option<Arc<Names>> {
+    fn names(&self) -> Option<Arc<NamesConfig>> {
         let mut state = lock(&self.state);
         self.read_again(&mut state);
         state.names.as_ref().map(|names| names.get().clone())
     }
 
     /// Reads a changed file again, either completely or not at all.
-    fn read_again(&self, state: &mut State) {
+    fn read_again(&self, state: &mut DirectoryState) {
         let Some(names) = &mut state.names else { return };
         match names.refresh(|| read(&self.path)) {
             Ok(true) => {
-                state.known.values_mut().for_each(Known::forget_when);
+                state.known.values_mut().for_each(NameState::make_due);
                 self.changed.notify_all();
             }
             Ok(false) => {}
-            Err(fault) => drop(say_later(&format!("{fault}; the former names stay in force"))),
+            Err(fault) => drop(report_in_background(&format!("{fault}; the former names stay in force"))),
         }
     }
 
@@ -293,7 +297,7 @@ impl Directory {
     }
 
     /// Waits for names to ask `resolver` for. Returns `None` if all names are gone.
-    fn next(&self, resolver: usize) -> Option<(Arc<Names>, Vec<String>)> {
+    fn next(&self, resolver: usize) -> Option<(Arc<NamesConfig>, Vec<String>)> {
         let mut state = lock(&self.state);
         loop {
             self.read_again(&mut state);
@@ -307,7 +311,7 @@ impl Directory {
             let mut wait = LOOK;
             let mut due = Vec::new();
             for (name, known) in &mut state.known {
-                let when = &mut known.said[resolver].due;
+                let when = &mut known.answers[resolver].due;
                 match *when {
                     Some(at) if at > now => wait = wait.min(at - now),
                     _ => {
@@ -327,11 +331,11 @@ impl Directory {
     }
 
     /// Handles the answer of a resolver.
-    fn note(&self, resolver: usize, name: &str, answer: Result<tautline_names::Answer, String>) {
+    fn note(&self, resolver: usize, name: &str, answer: Result<tautline_names::Resolution, String>) {
         let (followers, found, refused, fault) = {
             let mut state = lock(&self.state);
             let Some(known) = state.known.get_mut(name) else { return };
-            let said = &mut known.said[resolver];
+            let said = &mut known.answers[resolver];
             let before = said.fault.is_some();
             let mut refused = Vec::new();
             match answer {
@@ -353,28 +357,28 @@ impl Directory {
         for follower in followers {
             refused.iter().for_each(|endpoint| follower.refused(RESOLVERS[resolver].title(), endpoint));
             if let Some(fault) = &fault {
-                follower.away(RESOLVERS[resolver].title(), fault.as_deref());
+                follower.report_resolver(RESOLVERS[resolver].title(), fault.as_deref());
             }
             if let Some((version, entries)) = &found {
-                follower.found(*version, entries);
+                follower.update_entries(*version, entries);
             }
         }
     }
 }
 
-impl Known {
+impl NameState {
     /// Makes each resolver due now.
-    fn forget_when(&mut self) {
-        self.said.iter_mut().for_each(|said| said.due = None);
+    fn make_due(&mut self) {
+        self.answers.iter_mut().for_each(|said| said.due = None);
     }
 }
 
-fn read(path: &Path) -> Result<(Arc<Names>, bool), String> {
-    Names::read(path, &is_endpoint).map(|names| (Arc::new(names), true))
+fn read(path: &Path) -> Result<(Arc<NamesConfig>, bool), String> {
+    NamesConfig::read(path, &is_endpoint).map(|names| (Arc::new(names), true))
 }
 
 /// True if a name may have this endpoint: a byte-stream endpoint that can be connected to.
 fn is_endpoint(text: &str) -> bool {
     transport::parse(text)
-        .is_ok_and(|endpoint| matches!(endpoint, Endpoint::Stream(..)) && endpoint.for_connect().is_ok())
+        .is_ok_and(|endpoint| matches!(endpoint, Endpoint::Stream(..)) && endpoint.check_connect().is_ok())
 }

@@ -1,7 +1,7 @@
 //! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) accept them.
 //!
-//! `transport::parse` parses the argument of either call. [`Endpoint::for_bind`] and
-//! [`Endpoint::for_connect`] then check if this call may use it, with the errno of libzmq. This
+//! `transport::parse` parses the argument of either call. [`Endpoint::check_bind`] and
+//! [`Endpoint::check_connect`] then check if this call may use it, with the errno of libzmq. This
 //! module makes no system call: names of interfaces and hosts stay text, and the transport finds
 //! out if they exist. `Display` gives the canonical text, which ZMQ_LAST_ENDPOINT shows once the
 //! transport has inserted the real address.
@@ -36,13 +36,13 @@ pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
         Self: Sized;
 
     /// Checks if zmq_bind accepts it: `Error::NoDevice` for an empty host.
-    fn for_bind(&self) -> Result<(), Error> {
+    fn check_bind(&self) -> Result<(), Error> {
         Ok(())
     }
 
     /// Checks if zmq_connect accepts it: `Error::Invalid` for wildcards and for addresses that can
     /// never reach a peer.
-    fn for_connect(&self) -> Result<(), Error> {
+    fn check_connect(&self) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -112,17 +112,17 @@ impl Endpoint {
     }
 
     /// Checks if zmq_bind accepts it.
-    pub(crate) fn for_bind(&self) -> Result<(), Error> {
+    pub(crate) fn check_bind(&self) -> Result<(), Error> {
         match self {
-            Endpoint::Stream(_, address) => address.for_bind(),
+            Endpoint::Stream(_, address) => address.check_bind(),
             _ => Ok(()),
         }
     }
 
     /// Checks if zmq_connect accepts it.
-    pub(crate) fn for_connect(&self) -> Result<(), Error> {
+    pub(crate) fn check_connect(&self) -> Result<(), Error> {
         match self {
-            Endpoint::Stream(_, address) => address.for_connect(),
+            Endpoint::Stream(_, address) => address.check_connect(),
             _ => Ok(()),
         }
     }

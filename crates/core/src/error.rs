@@ -60,8 +60,8 @@ pub(crate) struct NoMemory;
 
 /// Checks that there is memory for `bytes` now. Called before data of a size that peers choose goes
 /// into collections that would abort the process without memory.
-pub(crate) fn at_hand(bytes: usize) -> Result<(), NoMemory> {
-    tautline_proto::at_hand(bytes).map_err(|_| NoMemory)
+pub(crate) fn check_memory(bytes: usize) -> Result<(), NoMemory> {
+    tautline_proto::check_available(bytes).map_err(|_| NoMemory)
 }
 
 impl From<TryReserveError> for NoMemory {

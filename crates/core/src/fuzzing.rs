@@ -3,7 +3,7 @@
 
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
-use crate::pattern::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
+use crate::pattern::{Membership, OwnSubscriptions, PeerSubscriptions, Removal, SoleTarget};
 use crate::pipe::PipeId;
 use crate::transport;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Stops threads that have not kept a free block of memory yet from doing so. Then the counted
 /// memory is the used memory, and a sanitizer detects a use after free.
 pub fn keep_no_blocks() {
-    tautline_mem::blocks::keep_nothing();
+    tautline_mem::blocks::disable();
 }
 
 /// Parses an endpoint. Returns its canonical text, and two booleans: it can be bound, and it can be
@@ -21,7 +21,7 @@ pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
     if let Endpoint::Datagram(address) = &endpoint {
         UdpEndpoint::parse(address)?;
     }
-    Ok((endpoint.to_string(), endpoint.for_bind().is_ok(), endpoint.for_connect().is_ok()))
+    Ok((endpoint.to_string(), endpoint.check_bind().is_ok(), endpoint.check_connect().is_ok()))
 }
 
 /// The subscriptions of a subscriber.
@@ -74,8 +74,8 @@ impl Publisher {
             self.ungroup(peer);
         }
         match self.subscriptions.remove(topic, PipeId(peer)) {
-            Removed::Unknown => None,
-            removed => Some(removed == Removed::Last),
+            Removal::Unknown => None,
+            removed => Some(removed == Removal::Last),
         }
     }
 
@@ -85,7 +85,7 @@ impl Publisher {
         let (pipe, mut told) = (PipeId(peer), Vec::new());
         self.subscriptions.leave(pipe, true);
         while self.subscriptions.is_leaving(pipe) {
-            self.subscriptions.take_some_out(Some(pipe), |_, topic, last| {
+            self.subscriptions.remove_some_leaving(Some(pipe), |_, topic, last| {
                 if last {
                     told.push(topic.to_vec());
                 }
@@ -126,16 +126,16 @@ impl Publisher {
     /// The peer or group that gets every message, if it is known to be the only one.
     pub fn sole(&mut self) -> Option<Vec<u32>> {
         match self.subscriptions.sole() {
-            Sole::Pipe(pipe) => Some(vec![pipe.0]),
-            Sole::Group(group) => Some(self.groups[&group].iter().copied().collect()),
-            Sole::Nobody | Sole::Unknown => None,
+            SoleTarget::Pipe(pipe) => Some(vec![pipe.0]),
+            SoleTarget::Group(group) => Some(self.groups[&group].iter().copied().collect()),
+            SoleTarget::Nobody | SoleTarget::Unknown => None,
         }
     }
 }
 
-fn regrouped(groups: &mut BTreeMap<u32, BTreeSet<u32>>, change: Regrouped) {
+fn regrouped(groups: &mut BTreeMap<u32, BTreeSet<u32>>, change: Membership) {
     match change {
-        Regrouped::Joined(group, pipe) => drop(groups.entry(group).or_default().insert(pipe.0)),
-        Regrouped::Left(group, pipe) => drop(groups.entry(group).or_default().remove(&pipe.0)),
+        Membership::Joined(group, pipe) => drop(groups.entry(group).or_default().insert(pipe.0)),
+        Membership::Left(group, pipe) => drop(groups.entry(group).or_default().remove(&pipe.0)),
     }
 }

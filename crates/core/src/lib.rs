@@ -95,7 +95,7 @@ pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 #[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
-pub use socket::{Closer, Flags, Patience, Rest, Socket, authorize_topics, show_route};
+pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, show_route};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

@@ -21,7 +21,7 @@ mod place;
 mod tests;
 
 pub use metadata::Metadata;
-pub(crate) use metadata::kept_of;
+pub(crate) use metadata::limit_properties;
 
 use crate::error::NoMemory;
 use crate::sync::{Arc, prefetch};
@@ -85,23 +85,23 @@ const _: () = assert!(std::mem::offset_of!(Message, metadata) == 8, "`write_head
 #[derive(Clone, Copy)]
 union Body {
     inline: [MaybeUninit<u8>; INLINE_MAX],
-    outside: Outside,
+    outside: IndirectBody,
 }
 
 /// A body outside the struct, for every tag but INLINE.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Outside {
+struct IndirectBody {
     data: *mut u8,
     len: usize,
-    owner: Owner,
+    owner: BodyOwner,
 }
 
 /// HEAP and FOREIGN_SHARED: the counted block. FOREIGN: the free function, not yet shared.
 /// CONSTANT: unused.
 #[repr(C)]
 #[derive(Clone, Copy)]
-union Owner {
+union BodyOwner {
     heap: *mut HeapBlock,
     foreign: (FreeFn, *mut c_void),
     shared: *mut ForeignBlock,
@@ -123,8 +123,8 @@ impl Message {
     }
 
     #[inline]
-    fn outside(tag: u8, data: *mut u8, len: usize, owner: Owner) -> Self {
-        Message::with_body(tag, Body { outside: Outside { data, len, owner } })
+    fn outside(tag: u8, data: *mut u8, len: usize, owner: BodyOwner) -> Self {
+        Message::with_body(tag, Body { outside: IndirectBody { data, len, owner } })
     }
 
     /// A message with a body and default properties.
@@ -173,7 +173,7 @@ impl Message {
             return Some(message);
         }
         let block = HeapBlock::allocate(len)?.as_ptr();
-        Some(Message::outside(HEAP, HeapBlock::data(block), len, Owner { heap: block }))
+        Some(Message::outside(HEAP, HeapBlock::data(block), len, BodyOwner { heap: block }))
     }
 
     /// Takes over the bytes of a vector. Large ones are not copied.
@@ -203,13 +203,16 @@ impl Message {
             return message;
         }
         let block = ForeignBlock::boxed(data, memory::free_owner::<T>, owner.cast(), false);
-        Message::outside(FOREIGN_SHARED, data, len, Owner { shared: block })
+        Message::outside(FOREIGN_SHARED, data, len, BodyOwner { shared: block })
     }
 
     /// A message whose body is constant memory.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
-        let outside =
-            Outside { data: bytes.as_ptr().cast_mut(), len: bytes.len(), owner: Owner { nothing: () } };
+        let outside = IndirectBody {
+            data: bytes.as_ptr().cast_mut(),
+            len: bytes.len(),
+            owner: BodyOwner { nothing: () },
+        };
         Message::with_body(CONSTANT, Body { outside })
     }
 
@@ -222,15 +225,15 @@ impl Message {
         // An empty body may come with a null pointer, which a slice must not have.
         let data = if data.is_null() && free.is_none() { std::ptr::dangling_mut() } else { data };
         match free {
-            Some(free) => Message::outside(FOREIGN, data, len, Owner { foreign: (free, hint) }),
-            None => Message::outside(CONSTANT, data, len, Owner { nothing: () }),
+            Some(free) => Message::outside(FOREIGN, data, len, BodyOwner { foreign: (free, hint) }),
+            None => Message::outside(CONSTANT, data, len, BodyOwner { nothing: () }),
         }
     }
 
     /// Replaces the body by a copy of `bytes`, in place: moving a newly written message would wait
     /// for the stores. All other fields are reset, but the metadata stays for
-    /// [`Message::describe`], which usually finds the right one. If there is no memory, the message
-    /// is empty.
+    /// [`Message::replace_metadata`], which usually finds the right one. If there is no memory, the
+    /// message is empty.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
         let len = bytes.len();
@@ -251,7 +254,8 @@ impl Message {
         } else {
             self.clear_body();
             let block = HeapBlock::allocate(len).ok_or(NoMemory)?.as_ptr();
-            self.body.outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
+            self.body.outside =
+                IndirectBody { data: HeapBlock::data(block), len, owner: BodyOwner { heap: block } };
             self.tag = HEAP;
         }
         self.body.outside.len = len;
@@ -264,7 +268,7 @@ impl Message {
     /// True if the memory of the body can be reused for `len` bytes.
     #[inline]
     fn keeps_block(&self, len: usize) -> bool {
-        self.heap().is_some_and(|block| block.suits(len) && block.is_unique())
+        self.heap().is_some_and(|block| block.fits_closely(len) && block.is_unique())
     }
 
     /// The block of a body on the heap.
@@ -283,14 +287,14 @@ impl Message {
 
     /// The view of a body outside the struct.
     #[inline(always)]
-    fn elsewhere(&self) -> Option<Outside> {
+    fn indirect_body(&self) -> Option<IndirectBody> {
         // SAFETY: the tag says that this view is live.
         if self.tag == INLINE { None } else { Some(unsafe { self.body.outside }) }
     }
 
     /// Sets the metadata.
     #[inline]
-    pub(crate) fn describe(&mut self, metadata: Option<&Arc<Metadata>>) {
+    pub(crate) fn replace_metadata(&mut self, metadata: Option<&Arc<Metadata>>) {
         let same = match (&self.metadata, metadata) {
             (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             (mine, theirs) => mine.is_none() && theirs.is_none(),
@@ -338,11 +342,11 @@ impl Message {
     /// The body.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        let (data, len) = match self.elsewhere() {
+        let (data, len) = match self.indirect_body() {
             // Every field of the union is at its start.
             None => ((&raw const self.body).cast::<u8>(), self.inline_len as usize),
-            Some(Outside { len: 0, .. }) => return &[],
-            Some(Outside { data, len, .. }) => (data.cast_const(), len),
+            Some(IndirectBody { len: 0, .. }) => return &[],
+            Some(IndirectBody { data, len, .. }) => (data.cast_const(), len),
         };
         // SAFETY: inline, the first `inline_len` bytes are initialised, because the code that set
         // the length wrote them. Outside, the memory is valid and initialised as long as this
@@ -370,7 +374,7 @@ impl Message {
     /// message.
     #[inline]
     pub fn data_ptr(&mut self) -> *mut u8 {
-        match self.elsewhere() {
+        match self.indirect_body() {
             Some(outside) => outside.data,
             // Every field of the union is at its start.
             None => (&raw mut self.body).cast(),
@@ -396,12 +400,12 @@ impl Message {
     /// shared, not copied; flags and properties are copied.
     pub fn share(&mut self) -> Message {
         if self.tag == FOREIGN
-            && let Some(Outside { data, len, owner }) = self.elsewhere()
+            && let Some(IndirectBody { data, len, owner }) = self.indirect_body()
         {
             // SAFETY: the tag says which owner is live.
             let (free, hint) = unsafe { owner.foreign };
             let block = ForeignBlock::boxed(data, free, hint, true);
-            self.body.outside = Outside { data, len, owner: Owner { shared: block } };
+            self.body.outside = IndirectBody { data, len, owner: BodyOwner { shared: block } };
             self.tag = FOREIGN_SHARED;
         }
         // If the body has a reference count, count the new message.

@@ -90,18 +90,18 @@ pub(crate) struct Claim {
 
 /// Information about an event in addition to its values.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct About<'a> {
+pub(crate) struct EventDetails<'a> {
     /// Credentials of a peer whose handshake has failed.
     pub(crate) claim: Option<&'a Claim>,
     /// The peer of a connection that is or was in use.
-    pub(crate) peer: Known<'a>,
+    pub(crate) peer: KnownPeer<'a>,
     /// Cause of the event, if its own value does not give it: another event and its value.
     pub(crate) cause: Option<(u32, u64)>,
     /// The rule or limit of the policy behind the event. May be empty.
     pub(crate) why: &'a str,
 }
 
-impl About<'_> {
+impl EventDetails<'_> {
     /// Returns the reason of an event with this value in words. Empty if there is no reason.
     pub(crate) fn reason(&self, event: u32, value: u64) -> String {
         let (cause, value) = self.cause.unwrap_or((event, value));
@@ -116,7 +116,7 @@ impl About<'_> {
 
 /// Known facts about a peer. Each may be empty.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownPeer<'a> {
     /// The peer's own routing id, up to the first NUL.
     pub(crate) routing_id: &'a [u8],
     /// The peer's address, as in the metadata of its messages.
@@ -129,7 +129,7 @@ pub(crate) struct Known<'a> {
 pub(crate) trait EventSink: Send {
     /// Handles `event` with its values (a descriptor, an errno, an interval in milliseconds,
     /// numbers of messages), on this connection.
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>);
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>);
 
     /// Handles the close of the socket. More events may follow. The name of the event endpoint is
     /// freed.
@@ -153,7 +153,7 @@ pub struct Observed<'a> {
 /// thread, which may hold locks of the engine: it must neither wait nor call the socket.
 pub(crate) trait Watcher: Send + Sync {
     /// As [`EventSink::event`], with the first of the values.
-    fn event(&self, event: u32, value: u64, ends: &Ends, about: &About<'_>);
+    fn event(&self, event: u32, value: u64, ends: &Ends, about: &EventDetails<'_>);
 }
 
 /// Receives events in addition to any monitor, for logs. Called by I/O threads and by the socket's
@@ -175,7 +175,7 @@ const SHOWN: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
 
 /// Distributor of a socket's events.
 #[derive(Default)]
-pub(crate) struct Tap {
+pub(crate) struct EventDispatcher {
     /// Events that any listener wants.
     // Relaxed: look: the delivery is under the lock. An event while a listener is being added may
     // be delivered or not.
@@ -193,22 +193,22 @@ struct Listeners {
     watcher: Option<Arc<dyn Watcher>>,
 }
 
-impl Tap {
+impl EventDispatcher {
     /// Emits an event, if a listener wants it.
     pub(crate) fn emit(&self, event: u32, value: u32, ends: &Ends) {
         self.emit_all(event, &[value.into()], ends);
     }
 
     /// As `emit`, with further information.
-    pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &About<'_>) {
+    pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &EventDetails<'_>) {
         if self.wants(event) {
-            self.tell(event, &[value.into()], ends, about);
+            self.dispatch(event, &[value.into()], ends, about);
         }
     }
 
     /// As `emit`, with a rule or a limit as the reason.
     pub(crate) fn emit_because(&self, event: u32, value: u32, ends: &Ends, why: &str) {
-        self.emit_about(event, value, ends, &About { why, ..About::default() });
+        self.emit_about(event, value, ends, &EventDetails { why, ..EventDetails::default() });
     }
 
     /// True if a listener wants this event.
@@ -219,12 +219,12 @@ impl Tap {
     /// As `emit`, for any number of values.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
         if self.wants(event) {
-            self.tell(event, values, ends, &About::default());
+            self.dispatch(event, values, ends, &EventDetails::default());
         }
     }
 
     #[cold]
-    fn tell(&self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>) {
+    fn dispatch(&self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
         let observer = {
             let mut listeners = lock(&self.listeners);
             let Some(listeners) = &mut *listeners else { return };
@@ -274,7 +274,7 @@ impl Tap {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), &About::default());
+            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), &EventDetails::default());
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     struct Sink(Arc<Mutex<Vec<u32>>>);
 
     impl EventSink for Sink {
-        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: &About<'_>) {
+        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: &EventDetails<'_>) {
             lock(&self.0).push(event);
         }
 
@@ -316,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_is_told_beside_the_monitor() {
-        let tap = Tap::default();
+    fn observer_gets_events_in_addition_to_monitor() {
+        let tap = EventDispatcher::default();
         let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let place = seen.clone();
         tap.emit(event::CLOSED, 0, &Ends::default());

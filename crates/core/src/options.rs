@@ -18,23 +18,23 @@ use tautline_proto::{Secret, SocketType};
 use crate::error::Error;
 use std::sync::Arc;
 
-pub(crate) mod facts;
-mod fault;
+mod explain;
 mod filter;
-pub(crate) mod own;
 mod row;
+pub(crate) mod socket_codes;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod type_info;
 mod value;
 
-use facts::Facts;
-pub use fault::{option_fault, option_name, option_read_fault};
+pub use explain::{option_fault, option_name, option_read_fault};
 pub(crate) use filter::AcceptFilter;
+use type_info::SocketTypeInfo;
 
 /// Settings of an endpoint that a policy can make, but an option cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ByPolicy {
+pub(crate) struct PolicySettings {
     /// Permissions of the file of a bound ipc socket.
     pub(crate) ipc_mode: Option<u32>,
     /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both applies.
@@ -87,7 +87,7 @@ impl Mechanism {
     }
 
     /// True if this build supports the mechanism.
-    pub(crate) fn is_there(self) -> bool {
+    pub(crate) fn is_supported(self) -> bool {
         self != Mechanism::Gssapi
     }
 
@@ -105,7 +105,7 @@ impl Mechanism {
 /// Every option of a socket that is a value. See the module documentation for the conventions.
 ///
 /// This struct has the options that are read with each message, and the options that often differ
-/// between sockets. All others are in [`Common`], and are accessed in the same way.
+/// between sockets. All others are in [`CommonOptions`], and are accessed in the same way.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     /// The type of the socket: decides which options exist on it.
@@ -153,13 +153,13 @@ pub(crate) struct Options {
     /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
     pub(crate) stream_notify: bool,
     /// All other options.
-    pub(crate) common: Arc<Common>,
+    pub(crate) common: Arc<CommonOptions>,
 }
 
 /// Options that many sockets set to the same values, a kilobyte. Such sockets share them
 /// (`Context::share_options`).
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Common {
+pub(crate) struct CommonOptions {
     // Queues and blocking.
     /// ZMQ_SNDTIMEO: maximum time that send waits; `None` is for ever.
     pub(crate) send_timeout: Option<Duration>,
@@ -310,7 +310,7 @@ pub(crate) struct Common {
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
     pub(crate) zap_enforce_domain: bool,
     /// Settings of the endpoint by the policy.
-    pub(crate) by_policy: ByPolicy,
+    pub(crate) policy_settings: PolicySettings,
     /// ZMQ_WSS_KEY_PEM.
     pub(crate) wss_key_pem: Secret<Vec<u8>>,
     /// ZMQ_WSS_CERT_PEM.
@@ -324,15 +324,15 @@ pub(crate) struct Common {
 }
 
 impl Deref for Options {
-    type Target = Common;
+    type Target = CommonOptions;
 
-    fn deref(&self) -> &Common {
+    fn deref(&self) -> &CommonOptions {
         &self.common
     }
 }
 
 impl DerefMut for Options {
-    fn deref_mut(&mut self) -> &mut Common {
+    fn deref_mut(&mut self) -> &mut CommonOptions {
         Arc::make_mut(&mut self.common)
     }
 }
@@ -355,18 +355,18 @@ const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
 
 impl Options {
     /// Facts about the socket's type.
-    pub(crate) fn facts(&self) -> &'static Facts {
-        Facts::of(self.socket_type)
+    pub(crate) fn type_info(&self) -> &'static SocketTypeInfo {
+        SocketTypeInfo::of(self.socket_type)
     }
 
     /// True if ZMQ_CONFLATE applies to outgoing messages.
     pub(crate) fn conflates_outgoing(&self) -> bool {
-        self.conflate && self.facts().conflates_outgoing
+        self.conflate && self.type_info().conflates_outgoing
     }
 
     /// True if ZMQ_CONFLATE applies to incoming messages.
     pub(crate) fn conflates_incoming(&self) -> bool {
-        self.conflate && self.facts().conflates_incoming
+        self.conflate && self.type_info().conflates_incoming
     }
 
     /// Maximum number of bytes of a message from a peer, all parts with their headers. If a program
@@ -378,33 +378,33 @@ impl Options {
     }
 
     /// ZMQ_HELLO_MSG, for the types that have it; empty for no message.
-    pub(crate) fn hello(&self) -> &[u8] {
-        if self.facts().greets && !self.router_raw { &self.hello_msg } else { &[] }
+    pub(crate) fn effective_hello_msg(&self) -> &[u8] {
+        if self.type_info().has_hello_msg && !self.router_raw { &self.hello_msg } else { &[] }
     }
 
     /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for no message.
-    pub(crate) fn farewell(&self) -> &[u8] {
-        if self.facts().hears_farewells { &self.disconnect_msg } else { &[] }
+    pub(crate) fn effective_disconnect_msg(&self) -> &[u8] {
+        if self.type_info().has_disconnect_msg { &self.disconnect_msg } else { &[] }
     }
 
     /// True if the program is told of each peer that connects or disconnects, even if it sends no
     /// message.
-    pub(crate) fn announces_peers(&self) -> bool {
-        if self.facts().raw {
+    pub(crate) fn reports_every_peer(&self) -> bool {
+        if self.type_info().raw {
             self.stream_notify
         } else {
-            self.router_notify != 0 || !self.farewell().is_empty()
+            self.router_notify != 0 || !self.effective_disconnect_msg().is_empty()
         }
     }
 
     /// ZMQ_HICCUP_MSG, for the types that have it; empty for no message.
-    pub(crate) fn hiccup(&self) -> &[u8] {
-        if self.facts().hears_hiccups { &self.hiccup_msg } else { &[] }
+    pub(crate) fn effective_hiccup_msg(&self) -> &[u8] {
+        if self.type_info().has_hiccup_msg { &self.hiccup_msg } else { &[] }
     }
 
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
-        let lingers = !Facts::of(socket_type).forgets_at_close;
+        let lingers = !SocketTypeInfo::of(socket_type).has_zero_linger;
         Options {
             socket_type,
             send_hwm: 1000,
@@ -427,7 +427,7 @@ impl Options {
             xsub_verbose_unsubscribe: false,
             invert_matching: false,
             stream_notify: true,
-            common: Arc::new(Common {
+            common: Arc::new(CommonOptions {
                 send_timeout: None,
                 receive_timeout: None,
                 linger: if context.blocky && lingers { None } else { Some(Duration::ZERO) },
@@ -493,7 +493,7 @@ impl Options {
                 gssapi_service_principal_nametype: 0,
                 zap_domain: Vec::new(),
                 zap_enforce_domain: false,
-                by_policy: ByPolicy::default(),
+                policy_settings: PolicySettings::default(),
                 wss_key_pem: Secret::default(),
                 wss_cert_pem: Vec::new(),
                 wss_trust_pem: Vec::new(),

@@ -13,8 +13,7 @@
 //! The two halves do not know each other. Each call passes them the link. The methods of `Pipe` in
 //! this file are for patterns; the methods for the socket are in `upkeep`.
 
-mod aside;
-mod bells;
+mod address_cache;
 mod broadcast;
 mod broadcasts;
 mod conflate;
@@ -23,44 +22,45 @@ mod errands;
 mod flush;
 mod follow;
 mod incoming;
-mod keeper;
 mod link;
-mod looks;
-mod names;
 mod outgoing;
 mod pace;
 mod part;
 mod peer;
+mod pipe_table;
 mod pipes;
+mod probe;
+mod replacement;
 mod room;
 mod route;
-mod shown;
-mod slots;
-mod succession;
+mod send_checks;
+mod topic_access;
 mod traffic;
+mod unqueued;
 mod upkeep;
+mod wake_rule;
 
-pub(crate) use bells::Bells;
 pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
-pub(crate) use errands::Left;
+pub(crate) use errands::PipesShared;
 use incoming::Incoming;
-pub(crate) use keeper::Keeper;
 use link::Link;
 use outgoing::Outgoing;
 pub(crate) use part::{Body, Part, Received, Target};
 pub(crate) use peer::Peer;
 pub(crate) use pipes::{Pipes, SocketPipes};
-pub(crate) use room::Else;
+pub(crate) use probe::PipeProbe;
+pub(crate) use room::OnFull;
 pub(crate) use route::{Route, Routes};
-pub(crate) use shown::Sight;
+pub(crate) use topic_access::TopicAccess;
 pub(crate) use traffic::Traffic;
+pub(crate) use wake_rule::WakeRule;
 
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use crate::message::Message;
-use crate::queue::{COPIED, Head, SHORT, Slot};
+use crate::queue::{COPIED, FrameHead, LatestMessage, SHORT};
 use crate::sync::Arc;
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
@@ -70,11 +70,11 @@ pub(crate) struct PipeId(pub(crate) u32);
 /// Storage of waiting messages: a queue, or only the newest message (ZMQ_CONFLATE).
 enum Store<Q> {
     Queue(Q),
-    Slot(Arc<Slot>),
+    Slot(Arc<LatestMessage>),
 }
 
-impl<Q> From<Result<Q, Arc<Slot>>> for Store<Q> {
-    fn from(queue: Result<Q, Arc<Slot>>) -> Self {
+impl<Q> From<Result<Q, Arc<LatestMessage>>> for Store<Q> {
+    fn from(queue: Result<Q, Arc<LatestMessage>>) -> Self {
         queue.map_or_else(Store::Slot, Store::Queue)
     }
 }
@@ -96,7 +96,7 @@ impl Pipe {
     /// the high-water mark. `otherwise` says what happens to the message if there is no room. The
     /// effort to find room depends on it.
     #[inline(always)]
-    pub(crate) fn has_room(&mut self, otherwise: Else) -> bool {
+    pub(crate) fn has_room(&mut self, otherwise: OnFull) -> bool {
         self.outgoing.has_room(&self.link, otherwise)
     }
 
@@ -109,7 +109,7 @@ impl Pipe {
         // The usual case: a last part, and a short one.
         if !part.more
             && let Some(bytes) = part.shorter_than(COPIED)
-            && self.send_at_once(bytes, part.patient)
+            && self.try_send_short(bytes, part.patient)
         {
             return Ok(());
         }
@@ -161,14 +161,14 @@ impl Pipe {
     /// in `can_recv`.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
-        self.incoming.sees_more()
+        self.incoming.may_have_message()
     }
 
     /// True if one quick look shows that `can_recv` would find no message. If it returns false, the
     /// state is unknown.
     #[inline]
-    pub(crate) fn is_silent(&self) -> bool {
-        self.incoming.is_silent(&self.link)
+    pub(crate) fn is_known_empty(&self) -> bool {
+        self.incoming.is_known_empty(&self.link)
     }
 
     /// Receives the next part if it is the last of its message and known to be available. If it
@@ -190,14 +190,14 @@ impl Pipe {
             return Ok(None);
         }
         let Some(received) = self.incoming.recv(target)? else {
-            return Ok(self.incoming.recv_aside(&self.peer, target));
+            return Ok(self.incoming.recv_unqueued(&self.peer, target));
         };
         self.was_received();
         Ok(Some(received))
     }
 
     /// Returns the head of the next part without consuming it.
-    pub(crate) fn head(&mut self) -> Option<Head> {
+    pub(crate) fn head(&mut self) -> Option<FrameHead> {
         self.incoming.head()
     }
 
@@ -246,14 +246,14 @@ impl Pipe {
 /// Steps that involve both halves, and the fast paths of a message: not for patterns.
 impl Pipe {
     /// For `Pipes::recv_any`, and for tests at the far end.
-    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+    pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
         self.incoming.recv_any(&self.link, message)
     }
 
     /// Like `send` for the last part of a message, if it is shorter than `COPIED` and there is
     /// contiguous memory for it. Returns false otherwise.
     #[inline(always)]
-    fn send_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
+    fn try_send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
             return self.send_medium(bytes, patient);
         }
@@ -264,7 +264,7 @@ impl Pipe {
         appended
     }
 
-    /// The other cases of `send_at_once`. A separate function, so that short bodies need fewer
+    /// The other cases of `try_send_short`. A separate function, so that short bodies need fewer
     /// registers.
     #[inline(never)]
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
@@ -275,9 +275,9 @@ impl Pipe {
         appended
     }
 
-    /// Like `send_at_once`, for a body that travels by reference to an inproc peer.
+    /// Like `try_send_short`, for a body that travels by reference to an inproc peer.
     #[inline(always)]
-    fn send_owned_at_once(&mut self, message: &mut Message, patient: bool) -> bool {
+    fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
         let len = message.len();
         let appended = self.outgoing.put_owned(message);
         if appended {
@@ -315,16 +315,16 @@ impl Pipe {
                 if self.outgoing.is_due(connection) {
                     self.flush_by_rule(len, patient);
                 }
-                self.outgoing.answering = false;
+                self.outgoing.received_since_send = false;
             }
-            Link::Inproc(end) => self.outgoing.tell(end, len, patient),
+            Link::Inproc(end) => self.outgoing.notify_inproc(end, len, patient),
         }
     }
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
         // The peer waits for this message if it has sent messages and all of them are read.
-        let reply = self.outgoing.answering && self.incoming.is_read();
+        let reply = self.outgoing.received_since_send && self.incoming.is_drained();
         self.outgoing.flush_by_rule(&self.link, len, reply, patient);
     }
 
@@ -336,9 +336,9 @@ impl Pipe {
     /// Called after a part was read.
     #[inline(always)]
     fn was_received(&mut self) {
-        self.outgoing.answering = true;
+        self.outgoing.received_since_send = true;
         if let Link::Inproc(end) = &self.link
-            && let Some(most) = end.wanted()
+            && let Some(most) = end.requested_room()
         {
             self.make_room_for_peer(most);
         }

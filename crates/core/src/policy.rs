@@ -15,14 +15,14 @@
 mod bound;
 #[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
 mod certificates;
-mod complaint;
 mod foresee;
 mod gate;
 mod keeper;
 mod proof;
+mod reload;
 mod spare;
+mod stderr_report;
 mod trust;
-mod watched;
 mod wrapping;
 
 use std::collections::HashSet;
@@ -30,43 +30,45 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-pub(crate) use complaint::say;
-#[cfg(feature = "names")]
-pub(crate) use complaint::say_later;
 pub use foresee::{Forecast, Foreseen, foresee};
 pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
+pub(crate) use reload::ReloadedValue;
+pub(crate) use stderr_report::report_and_wait;
+#[cfg(feature = "names")]
+pub(crate) use stderr_report::report_in_background;
 pub(crate) use trust::Trust;
-pub(crate) use watched::Watched;
 pub(crate) use wrapping::is_secure;
-use wrapping::put_on;
+use wrapping::wrap_endpoint;
 
 use crate::conn::Loss;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::Carrying;
+use crate::transport::CarrierFactory;
 use certificates::Certificates;
 use tautline_io::net::Stream;
-use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, file, keys};
+use tautline_policy::{
+    Action, AllowedTopics, Call, Key, Policy, PolicyDecision, PolicyQuery, Wrap, file, keys,
+};
 use tautline_proto::ProtocolError;
 
 /// Maximum number of remembered reports. Each pair of a rule and its target is reported once.
-const TOLD: usize = 1000;
+const MAX_REMEMBERED_REPORTS: usize = 1000;
 /// Asks the policy of the host.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    place: Place,
+    place: PolicySource,
     program: String,
     inner: Mutex<Inner>,
 }
 
 /// Source of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum PolicySource {
     /// Built into the library.
     Ready(String),
     File(PathBuf),
@@ -74,16 +76,16 @@ enum Place {
 
 #[derive(Debug)]
 struct Inner {
-    policy: Source,
-    told: HashSet<String>,
+    policy: LoadedPolicy,
+    reported: HashSet<String>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum LoadedPolicy {
     /// The policy could not be read when the context was created. Everything is refused.
     Nowhere,
     Ready(Arc<Policy>),
-    File(Watched<Arc<Policy>>),
+    File(ReloadedValue<Arc<Policy>>),
 }
 
 /// Permission for a bind or a connect.
@@ -101,7 +103,7 @@ pub(crate) struct Allowed {
 
 /// TLS that a policy adds to an endpoint.
 pub(crate) struct Wrapped {
-    pub(crate) carrying: Carrying,
+    pub(crate) carrying: CarrierFactory,
     pub(crate) certificates: Arc<Certificates>,
 }
 
@@ -121,7 +123,7 @@ impl From<Denied> for Error {
 }
 
 /// A call to ask the policy about.
-pub(crate) struct Asked<'a> {
+pub(crate) struct PolicyRequest<'a> {
     pub(crate) call: Call,
     pub(crate) endpoint: &'a str,
     #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "TLS looks for its host"))]
@@ -142,19 +144,19 @@ impl Guard {
             let named = tautline_io::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
             let Some(named) = named else { return Ok(None) };
             let named = named.into_string().map_err(|_| "TAUT_POLICY is not valid text".to_owned())?;
-            Guard::open(&named).map(Some).inspect_err(|fault| say(fault))
+            Guard::open(&named).map(Some).inspect_err(|fault| report_and_wait(fault))
         })
     }
 
     /// Opens a policy by the name of a ready-made one, or by its path.
     pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
-        let (place, policy) = match Policy::ready(named) {
-            Some(policy) => (Place::Ready(named.to_owned()), Source::Ready(Arc::new(policy))),
+        let (place, policy) = match Policy::built_in(named) {
+            Some(policy) => (PolicySource::Ready(named.to_owned()), LoadedPolicy::Ready(Arc::new(policy))),
             None => {
                 // The process may change its working directory.
                 let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
-                let policy = Watched::open(vec![path.clone()], || read(&path))?;
-                (Place::File(path), Source::File(policy))
+                let policy = ReloadedValue::open(vec![path.clone()], || read(&path))?;
+                (PolicySource::File(path), LoadedPolicy::File(policy))
             }
         };
         Ok(Arc::new(Guard::new(place, policy)))
@@ -162,27 +164,29 @@ impl Guard {
 
     /// Returns a guard that refuses everything, for a policy that cannot be read.
     pub(crate) fn closed() -> Arc<Guard> {
-        Arc::new(Guard::new(Place::Ready(String::new()), Source::Nowhere))
+        Arc::new(Guard::new(PolicySource::Ready(String::new()), LoadedPolicy::Nowhere))
     }
 
-    fn new(place: Place, policy: Source) -> Self {
+    fn new(place: PolicySource, policy: LoadedPolicy) -> Self {
         let program = std::env::current_exe().ok();
         let program = program.as_deref().and_then(Path::file_name);
         let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let inner = Inner { policy, told: HashSet::new() };
+        let inner = Inner { policy, reported: HashSet::new() };
         Guard { place, program, inner: Mutex::new(inner) }
     }
 
     /// The current policy. Reads a changed file again, either completely or not at all.
     pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
         match (&mut lock(&self.inner).policy, &self.place) {
-            (Source::File(policy), Place::File(path)) => {
+            (LoadedPolicy::File(policy), PolicySource::File(path)) => {
                 if let Err(fault) = policy.refresh(|| read(path)) {
-                    drop(complaint::say_later(&format!("{fault}; the former policy stays in force")));
+                    drop(stderr_report::report_in_background(&format!(
+                        "{fault}; the former policy stays in force"
+                    )));
                 }
                 Some(policy.get().clone())
             }
-            (Source::Ready(policy), _) => Some(policy.clone()),
+            (LoadedPolicy::Ready(policy), _) => Some(policy.clone()),
             _ => None,
         }
     }
@@ -192,7 +196,7 @@ impl Guard {
     /// # Errors
     /// EACCES if a rule refuses it, or asks for a wrap that cannot be applied; [`Error::Invalid`]
     /// if the policy cannot be read.
-    pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
+    pub(crate) fn ask(&self, asked: &PolicyRequest<'_>, options: &Options) -> Result<Allowed, Denied> {
         let invalid = |why: String| Denied { error: Error::Invalid, why };
         let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;
         let socket_type = options.socket_type.name();
@@ -201,22 +205,34 @@ impl Guard {
         let refused = |why| Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why });
         match verdict.action {
             Action::Refuse => {
-                self.tell(&verdict, "refuses", &format!("{verb} {} of {socket_type}", asked.endpoint));
+                self.report_verdict(
+                    &verdict,
+                    "refuses",
+                    &format!("{verb} {} of {socket_type}", asked.endpoint),
+                );
                 return refused(self.by(&verdict));
             }
             Action::Warn => {
-                self.tell(&verdict, "warns of", &format!("{verb} {} of {socket_type}", asked.endpoint));
+                self.report_verdict(
+                    &verdict,
+                    "warns of",
+                    &format!("{verb} {} of {socket_type}", asked.endpoint),
+                );
             }
             _ => {}
         }
         allowed.or_else(|why| {
-            self.tell(&verdict, &format!("cannot wrap ({why})"), &format!("{verb} {}", asked.endpoint));
+            self.report_verdict(
+                &verdict,
+                &format!("cannot wrap ({why})"),
+                &format!("{verb} {}", asked.endpoint),
+            );
             refused(format!("{} cannot wrap ({why})", self.by(&verdict)))
         })
     }
 
     /// The name of a rule, for events.
-    fn by(&self, verdict: &Verdict) -> String {
+    fn by(&self, verdict: &PolicyDecision) -> String {
         format!("rule `{}` of {}", verdict.rule.as_deref().unwrap_or_default(), self.place)
     }
 
@@ -250,17 +266,17 @@ impl Guard {
         stream: &Stream,
         options: &Options,
         endpoint: &str,
-    ) -> Option<Topics> {
+    ) -> Option<AllowedTopics> {
         let policy = self.policy()?;
         if !policy.has_topics() {
             return None;
         }
-        let question = Question {
+        let question = PolicyQuery {
             program: &self.program,
             mechanism: options.mechanism.name(),
             user: stream.peer_credentials().ok().map(|who| who.uid),
             user_id: &self.server_id(&policy, options, endpoint),
-            ..Question::new(Call::Connect, options.socket_type.name(), endpoint)
+            ..PolicyQuery::new(Call::Connect, options.socket_type.name(), endpoint)
         };
         policy.topics(&question)
     }
@@ -274,7 +290,7 @@ impl Guard {
         let key = tautline_proto::z85::encode_key(&options.curve_server_key);
         let owner = |wrap: &Wrap| {
             let Some(Key::File(path)) = wrap.server(endpoint) else { return None };
-            let found = keys::publics(path).ok()?;
+            let found = keys::read_public_keys(path).ok()?;
             found.iter().any(|known| known.as_bytes() == key).then(|| wrap.server_id(endpoint))
         };
         policy.wraps().iter().find_map(owner).unwrap_or_default()
@@ -287,72 +303,81 @@ impl Guard {
 
     /// True if the policy may change.
     fn is_a_file(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.place, PolicySource::File(_))
     }
 
     /// Reports that a limit refuses a peer, once for each limit and endpoint.
-    fn tell_limit(&self, limit: &str, endpoint: &str, peer: &str) {
+    fn report_limit(&self, limit: &str, endpoint: &str, peer: &str) {
         let what = format!("the limit `{limit}` refuses peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
+            drop(stderr_report::report_in_background(&format!(
+                "{}: {what}; the first was {peer}",
+                self.place
+            )));
         }
     }
 
     /// Reports that another user is at an endpoint that may only be connected to our own user.
-    pub(crate) fn tell_of_stranger(&self, endpoint: &str, peer: &str) {
+    pub(crate) fn report_stranger(&self, endpoint: &str, peer: &str) {
         let what = format!("{endpoint} is not connected to {peer}, a process of another user");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}", self.place)));
+            drop(stderr_report::report_in_background(&format!("{}: {what}", self.place)));
         }
     }
 
     /// Reports that a peer may not use a topic, once for each rule and endpoint.
-    fn tell_of_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
+    fn report_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
         let what = format!("rule `{rule}` does not allow peers at {endpoint} to {does} some topics");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}; the first was {first}", self.place)));
+            drop(stderr_report::report_in_background(&format!(
+                "{}: {what}; the first was {first}",
+                self.place
+            )));
         }
     }
 
     /// Reports a decision about a peer, once for each rule and endpoint: the number of peers is not
     /// under our control.
-    fn tell_of_peer(&self, verdict: &Verdict, does: &str, endpoint: &str, peer: &str) {
+    fn report_peer(&self, verdict: &PolicyDecision, does: &str, endpoint: &str, peer: &str) {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let what = format!("rule `{rule}` {does} peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
+            drop(stderr_report::report_in_background(&format!(
+                "{}: {what}; the first was {peer}",
+                self.place
+            )));
         }
     }
 
     /// Reports a decision to the user of the program, once for each rule and its target.
-    fn tell(&self, verdict: &Verdict, does: &str, what: &str) {
+    fn report_verdict(&self, verdict: &PolicyDecision, does: &str, what: &str) {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let text = format!("rule `{rule}` {does} {what}");
         if self.is_new(&text) {
-            say(&format!("{}: {text}", self.place));
+            report_and_wait(&format!("{}: {text}", self.place));
         }
     }
 
     /// True if this was not reported yet.
     fn is_new(&self, text: &str) -> bool {
         let mut inner = lock(&self.inner);
-        if inner.told.len() >= TOLD {
-            inner.told.clear();
+        if inner.reported.len() >= MAX_REMEMBERED_REPORTS {
+            inner.reported.clear();
         }
-        inner.told.insert(text.to_owned())
+        inner.reported.insert(text.to_owned())
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for PolicySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Ready(name) => write!(f, "policy {name}"),
-            Place::File(path) => write!(f, "policy {}", path.display()),
+            PolicySource::Ready(name) => write!(f, "policy {name}"),
+            PolicySource::File(path) => write!(f, "policy {}", path.display()),
         }
     }
 }
 
-fn read(path: &Path) -> watched::Read<Arc<Policy>> {
+fn read(path: &Path) -> reload::Read<Arc<Policy>> {
     let text = file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
     let policy = Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))?;
     Ok((Arc::new(policy), true))
@@ -387,11 +412,11 @@ fn is_there(path: &Path) -> bool {
 fn judge(
     policy: &Policy,
     program: &str,
-    asked: &Asked<'_>,
+    asked: &PolicyRequest<'_>,
     options: &Options,
     socket_type: &str,
-) -> (Verdict, Result<Allowed, String>) {
-    let question = Question {
+) -> (PolicyDecision, Result<Allowed, String>) {
+    let question = PolicyQuery {
         address: asked.address,
         program,
         mechanism: options.mechanism.name(),
@@ -399,13 +424,13 @@ fn judge(
         private: asked
             .path
             .is_some_and(|path| is_private(path) || asked.call == Call::Connect && !is_there(path)),
-        ..Question::new(asked.call, socket_type, asked.endpoint)
+        ..PolicyQuery::new(asked.call, socket_type, asked.endpoint)
     };
     let verdict = policy.decide(&question);
     let mut own = options.clone();
-    own.by_policy.ipc_mode = verdict.mode;
-    own.by_policy.own_user_only = asked.call == Call::Connect && question.private && {
-        let open = policy.decide(&Question { private: false, ..question.clone() });
+    own.policy_settings.ipc_mode = verdict.mode;
+    own.policy_settings.own_user_only = asked.call == Call::Connect && question.private && {
+        let open = policy.decide(&PolicyQuery { private: false, ..question.clone() });
         let differs = (open.action, &open.wrap) != (verdict.action, &verdict.wrap);
         differs && matches!(open.action, Action::Refuse | Action::Wrap)
     };
@@ -413,7 +438,7 @@ fn judge(
     let mut allowed = Allowed::default();
     if let Some(name) = &verdict.wrap {
         let wrap = policy.wrap(name).ok_or_else(|| "there is no such wrap".to_owned());
-        if let Err(why) = wrap.and_then(|wrap| put_on(wrap, asked, &mut own, &mut allowed)) {
+        if let Err(why) = wrap.and_then(|wrap| wrap_endpoint(wrap, asked, &mut own, &mut allowed)) {
             return (verdict, Err(why));
         }
     }
@@ -429,8 +454,8 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
         (Some(own), Some(limit)) => Some(own.min(limit)),
         (own, limit) => own.or(limit),
     };
-    options.by_policy.most_subscriptions = limits.subscription_bytes_per_peer;
-    options.by_policy.most_unread = limits.unread_bytes_per_peer;
+    options.policy_settings.most_subscriptions = limits.subscription_bytes_per_peer;
+    options.policy_settings.most_unread = limits.unread_bytes_per_peer;
 }
 
 #[cfg(all(test, not(loom)))]

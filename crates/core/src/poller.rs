@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::shared::SharedSocket;
-use crate::socket::{Socket, Wanted};
+use crate::socket::{PollEvents, Socket};
 use crate::sync::Arc;
 use crate::wait::{self, Waiter};
 use tautline_io::fd::{AsRawFd, RawFd};
@@ -22,7 +22,7 @@ pub const POLLPRI: i16 = 8;
 
 /// A socket or descriptor to wait for.
 #[derive(Debug)]
-pub enum Watched<'a> {
+pub enum PollTarget<'a> {
     /// A socket.
     Socket(&'a mut Socket),
     /// A socket that other threads may use at the same time.
@@ -35,7 +35,7 @@ pub enum Watched<'a> {
 #[derive(Debug)]
 pub struct Item<'a> {
     /// The object.
-    pub watched: Watched<'a>,
+    pub watched: PollTarget<'a>,
     /// The wanted events, of [`POLLIN`] and the other constants.
     pub events: i16,
     /// The events that have occurred; filled in by [`poll()`].
@@ -89,17 +89,17 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
 }
 
 fn descriptor(item: &Item<'_>) -> Option<PollFd> {
-    let Watched::Descriptor(fd) = item.watched else { return None };
+    let PollTarget::Descriptor(fd) = item.watched else { return None };
     let wanted = [(POLLIN, PollFd::IN), (POLLOUT, PollFd::OUT), (POLLPRI, PollFd::PRI)];
     let events = wanted.iter().filter(|(zmq, _)| item.events & zmq != 0).fold(0, |bits, (_, os)| bits | os);
     Some(PollFd::new(fd, events))
 }
 
 fn waiter<'s>(item: &'s mut Item<'_>) -> Option<crate::socket::Waiting<'s>> {
-    let wanted = Wanted::of(item.events);
+    let wanted = PollEvents::of(item.events);
     match &mut item.watched {
-        Watched::Socket(socket) => Some(socket.waiter(wanted)),
-        Watched::Descriptor(_) | Watched::Shared(_) => None,
+        PollTarget::Socket(socket) => Some(socket.waiter(wanted)),
+        PollTarget::Descriptor(_) | PollTarget::Shared(_) => None,
     }
 }
 
@@ -115,7 +115,7 @@ impl<'a> Watch<'a> {
     /// Returns `None` if there are no shared sockets.
     fn new(items: &[Item<'a>]) -> Result<Option<Self>, Error> {
         let shared = |item: &Item<'a>| match item.watched {
-            Watched::Shared(socket) => Some((socket, item.events)),
+            PollTarget::Shared(socket) => Some((socket, item.events)),
             _ => None,
         };
         if !items.iter().any(|item| shared(item).is_some()) {
@@ -149,15 +149,15 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     let mut ready = 0;
     for item in items {
         item.revents = match &mut item.watched {
-            Watched::Socket(socket) => {
-                let can = socket.refresh(Wanted::of(item.events), !many)?;
+            PollTarget::Socket(socket) => {
+                let can = socket.refresh(PollEvents::of(item.events), !many)?;
                 (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
             }
-            Watched::Shared(socket) => {
-                let can = socket.refresh(Wanted::of(item.events))?;
+            PollTarget::Shared(socket) => {
+                let can = socket.refresh(PollEvents::of(item.events))?;
                 (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
             }
-            Watched::Descriptor(_) => raw.next().map_or(0, |fd| from_system(fd.revents)),
+            PollTarget::Descriptor(_) => raw.next().map_or(0, |fd| from_system(fd.revents)),
         };
         ready += usize::from(item.revents != 0);
     }
@@ -168,8 +168,8 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
 fn pull_many(items: &mut [Item<'_>]) -> Result<(), Error> {
     let mut waiting = Vec::with_capacity(items.len());
     for item in items {
-        if let Watched::Socket(socket) = &mut item.watched {
-            let wanted = Wanted { read: item.events & POLLIN != 0, write: false };
+        if let PollTarget::Socket(socket) = &mut item.watched {
+            let wanted = PollEvents { read: item.events & POLLIN != 0, write: false };
             if wanted.read && !socket.refresh(wanted, false)?.read {
                 waiting.push(socket.waiter(wanted));
             }

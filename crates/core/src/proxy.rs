@@ -8,8 +8,8 @@
 
 use crate::error::Error;
 use crate::message::Message;
-use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, Watched};
-use crate::socket::{Flags, Socket, Wanted};
+use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, PollTarget};
+use crate::socket::{Flags, PollEvents, Socket};
 use std::time::{Duration, Instant};
 
 mod steering;
@@ -57,7 +57,7 @@ const BACK: usize = 1;
 const CONTROL: usize = 2;
 const CAPTURE: usize = 3;
 
-const WRITE: Wanted = Wanted { read: false, write: true };
+const WRITE: PollEvents = PollEvents { read: false, write: true };
 
 /// Counters of a direction.
 #[derive(Debug, Clone, Copy, Default)]
@@ -216,7 +216,7 @@ impl Proxy<'_> {
         for ((socket, events), place) in sockets.into_iter().zip(events).zip(&mut places) {
             if let Some(socket) = socket {
                 *place = Some(items.len());
-                items.push(Item { watched: Watched::Socket(socket), events, revents: 0 });
+                items.push(Item { watched: PollTarget::Socket(socket), events, revents: 0 });
             }
         }
         poller::poll(&mut items, timeout)?;

@@ -5,7 +5,7 @@
 //! for room, in one of two ways:
 //!
 //! - **alone**: it holds the lock and uses the wait rule, as fast as any other socket. When another
-//!   caller knocks (`News::Knock`), the sleeper wakes up and releases the lock.
+//!   caller knocks (`News::LockRequested`), the sleeper wakes up and releases the lock.
 //! - **in company**, from then on for a while: the lock is free. The I/O thread reads the
 //!   connections. One of the waiting threads, called *sentinel*, sleeps on the socket's wake
 //!   descriptor, which every event wakes now (as with ZMQ_FD). All other waiting threads sleep on
@@ -22,11 +22,11 @@ use crate::conn::{News, SocketInbox};
 use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{Body, Part, Target};
-use crate::socket::{Flags, Socket, Wanted};
+use crate::socket::{Flags, PollEvents, Socket};
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
-use crate::wait::blindly;
+use crate::wait::blind_timeout;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
@@ -42,7 +42,7 @@ const COMPANY: Duration = Duration::from_millis(200);
 
 /// A socket for many threads; see the module documentation.
 pub struct SharedSocket {
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
     /// Waiting receivers other than the sentinel, and waiting senders.
     readable: Condvar,
     writable: Condvar,
@@ -55,24 +55,24 @@ pub struct SharedSocket {
     /// The process that created it.
     process: u32,
     /// True if a forked child has closed its copy.
-    left: AtomicBool,
+    closed_in_child: AtomicBool,
     /// Descriptor on which the sentinel sleeps, in addition to the socket's own wake descriptor.
-    door: OnceLock<WakeFd>,
+    sentinel_wake: OnceLock<WakeFd>,
 }
 
-struct State {
+struct SharedState {
     /// `None` once it is closed.
     socket: Option<Socket>,
     readers: u32,
     writers: u32,
     /// Operations that the sentinel waits for, if there is one.
-    sentinel: Option<Wanted>,
-    watchers: Vec<(Arc<WakeFd>, Wanted)>,
+    sentinel: Option<PollEvents>,
+    watchers: Vec<(Arc<WakeFd>, PollEvents)>,
     /// End of the time in company.
     company: Option<Instant>,
 }
 
-impl State {
+impl SharedState {
     fn socket(&mut self) -> Result<&mut Socket, Error> {
         self.socket.as_mut().ok_or(Error::NotSocket)
     }
@@ -82,10 +82,10 @@ impl State {
     }
 }
 
-type Stay<'a> = MutexGuard<'a, State>;
+type StateGuard<'a> = MutexGuard<'a, SharedState>;
 
-const READ: Wanted = Wanted { read: true, write: false };
-const WRITE: Wanted = Wanted { read: false, write: true };
+const READ: PollEvents = PollEvents { read: true, write: false };
+const WRITE: PollEvents = PollEvents { read: false, write: true };
 
 impl SharedSocket {
     /// Makes a socket usable by many threads.
@@ -96,7 +96,7 @@ impl SharedSocket {
         Ok(Arc::new(SharedSocket {
             inbox: socket.inbox().clone(),
             socket_type: socket.socket_type(),
-            state: Mutex::new(State {
+            state: Mutex::new(SharedState {
                 socket: Some(socket),
                 readers: 0,
                 writers: 0,
@@ -109,8 +109,8 @@ impl SharedSocket {
             contenders: AtomicU32::new(0),
             alone: AtomicBool::new(false),
             process: thread::process_id(),
-            left: AtomicBool::new(false),
-            door: OnceLock::new(),
+            closed_in_child: AtomicBool::new(false),
+            sentinel_wake: OnceLock::new(),
         }))
     }
 
@@ -194,7 +194,7 @@ impl SharedSocket {
     pub fn with<T>(&self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
         let mut state = self.enter();
         let result = state.socket().and_then(call);
-        self.pass_on(&mut state);
+        self.wake_ready(&mut state);
         result
     }
 
@@ -206,7 +206,7 @@ impl SharedSocket {
         if self.process != thread::process_id() {
             // A forked child: a thread that exists only in the parent may hold the lock for ever,
             // and the socket belongs to the parent.
-            return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
+            return if self.closed_in_child.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
         let socket = {
             let mut state = match try_lock(&self.state) {
@@ -229,7 +229,7 @@ impl SharedSocket {
 
     // ---- one caller at a time
 
-    fn enter(&self) -> Stay<'_> {
+    fn enter(&self) -> StateGuard<'_> {
         match try_lock(&self.state) {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -238,11 +238,11 @@ impl SharedSocket {
     }
 
     #[cold]
-    fn enter_occupied(&self) -> Stay<'_> {
+    fn enter_occupied(&self) -> StateGuard<'_> {
         self.contenders.fetch_add(1, SeqCst);
         // Pairs with `wait_alone`: either it sees the contender, or we see that it sleeps.
         if self.alone.load(SeqCst) {
-            self.inbox.push(News::Knock);
+            self.inbox.push(News::LockRequested);
         }
         let mut state = lock(&self.state);
         self.contenders.fetch_sub(1, SeqCst);
@@ -253,7 +253,7 @@ impl SharedSocket {
     fn until_done<T>(
         &self,
         flags: Flags,
-        wanted: Wanted,
+        wanted: PollEvents,
         mut attempt: impl FnMut(&mut Socket) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut state = self.enter();
@@ -261,7 +261,7 @@ impl SharedSocket {
         loop {
             let result = state.socket().and_then(&mut attempt);
             if !matches!(result, Err(Error::Again)) || flags.dontwait() {
-                self.pass_on(&mut state);
+                self.wake_ready(&mut state);
                 return result;
             }
             let until = match deadline {
@@ -271,7 +271,7 @@ impl SharedSocket {
             let (stay, waited) = self.wait(state, wanted, until);
             state = stay;
             if let Err(error) = waited {
-                self.pass_on(&mut state);
+                self.wake_ready(&mut state);
                 return Err(error);
             }
         }
@@ -279,10 +279,10 @@ impl SharedSocket {
 
     fn wait<'a>(
         &'a self,
-        mut state: Stay<'a>,
-        wanted: Wanted,
+        mut state: StateGuard<'a>,
+        wanted: PollEvents,
         deadline: Option<Instant>,
-    ) -> (Stay<'a>, Result<(), Error>) {
+    ) -> (StateGuard<'a>, Result<(), Error>) {
         let in_company = state.company.is_some_and(|until| Instant::now() < until);
         if in_company || !state.no_call_waits() {
             return self.wait_in_company(state, wanted, deadline);
@@ -292,7 +292,12 @@ impl SharedSocket {
     }
 
     /// Waits with the lock held, until the state has changed or another caller knocks.
-    fn wait_alone(&self, state: &mut State, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
+    fn wait_alone(
+        &self,
+        state: &mut SharedState,
+        wanted: PollEvents,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         let socket = state.socket()?;
         socket.conceal();
         self.alone.store(true, SeqCst);
@@ -310,20 +315,20 @@ impl SharedSocket {
     /// Waits with the lock released.
     fn wait_in_company<'a>(
         &'a self,
-        mut state: Stay<'a>,
-        wanted: Wanted,
+        mut state: StateGuard<'a>,
+        wanted: PollEvents,
         deadline: Option<Instant>,
-    ) -> (Stay<'a>, Result<(), Error>) {
+    ) -> (StateGuard<'a>, Result<(), Error>) {
         let patience = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if patience == Some(Duration::ZERO) {
             return (state, Err(Error::Again));
         }
-        self.pass_on(&mut state);
+        self.wake_ready(&mut state);
         if state.sentinel.is_none() {
             return self.be_sentinel(state, wanted, patience);
         }
         let condition = if wanted.read { &self.readable } else { &self.writable };
-        let count = |state: &mut State, by: fn(u32, u32) -> u32| {
+        let count = |state: &mut SharedState, by: fn(u32, u32) -> u32| {
             let place = if wanted.read { &mut state.readers } else { &mut state.writers };
             *place = by(*place, 1);
         };
@@ -343,23 +348,23 @@ impl SharedSocket {
     /// possible already.
     fn prepare_sentinel(
         &self,
-        state: &mut State,
-        wanted: Wanted,
+        state: &mut SharedState,
+        wanted: PollEvents,
     ) -> Result<Option<(Arc<WakeFd>, &WakeFd)>, Error> {
-        if state.socket()?.rest(wanted)? {
+        if state.socket()?.prepare_sleep(wanted)? {
             return Ok(None);
         }
-        if self.door.get().is_none() {
+        if self.sentinel_wake.get().is_none() {
             // The lock ensures that only one thread does this.
-            let _ = self.door.set(WakeFd::new()?);
+            let _ = self.sentinel_wake.set(WakeFd::new()?);
         }
         let wake = self.inbox.waker().descriptor()?;
-        Ok(self.door.get().map(|door| (wake, door)))
+        Ok(self.sentinel_wake.get().map(|door| (wake, door)))
     }
 
     fn wake_sentinel(&self) {
         // The first sentinel has created it.
-        if let Some(door) = self.door.get() {
+        if let Some(door) = self.sentinel_wake.get() {
             door.wake();
         }
     }
@@ -367,10 +372,10 @@ impl SharedSocket {
     /// Sleeps on the descriptors by which the I/O thread and inproc peers report events.
     fn be_sentinel<'a>(
         &'a self,
-        mut state: Stay<'a>,
-        wanted: Wanted,
+        mut state: StateGuard<'a>,
+        wanted: PollEvents,
         patience: Option<Duration>,
-    ) -> (Stay<'a>, Result<(), Error>) {
+    ) -> (StateGuard<'a>, Result<(), Error>) {
         let (wake, door) = match self.prepare_sentinel(&mut state, wanted) {
             Ok(Some(fds)) => fds,
             Ok(None) => return (state, Ok(())),
@@ -378,7 +383,7 @@ impl SharedSocket {
             // Without descriptors this thread cannot be the sentinel for now.
             Err(_) => {
                 drop(state);
-                let slept = poll::poll(&mut [], Some(blindly(patience)));
+                let slept = poll::poll(&mut [], Some(blind_timeout(patience)));
                 return (lock(&self.state), waited(slept));
             }
         };
@@ -388,7 +393,7 @@ impl SharedSocket {
         let slept = poll::poll(&mut fds, patience);
         let mut state = lock(&self.state);
         state.sentinel = None;
-        self.inbox.waker().quieten();
+        self.inbox.waker().clear();
         door.drain();
         if state.writers > 0 {
             // The pattern may have forgotten the refused parts, so all senders must retry.
@@ -399,20 +404,20 @@ impl SharedSocket {
 
     /// Wakes the threads whose operation is possible now. If there is no sentinel, also wakes a
     /// thread to become the sentinel.
-    fn pass_on(&self, state: &mut State) {
+    fn wake_ready(&self, state: &mut SharedState) {
         if !state.no_call_waits() {
             self.wake_others(state);
         }
     }
 
     #[cold]
-    fn wake_others(&self, state: &mut State) {
-        let State { socket, readers, writers, sentinel, watchers, .. } = state;
+    fn wake_others(&self, state: &mut SharedState) {
+        let SharedState { socket, readers, writers, sentinel, watchers, .. } = state;
         let Some(socket) = socket else { return self.wake_all(state) };
         let waits_for_room = *writers > 0
             || sentinel.iter().chain(watchers.iter().map(|(_, wanted)| wanted)).any(|of| of.write);
-        let can = socket.can_now(waits_for_room);
-        let serves = |wanted: &Wanted| wanted.read && can.read || wanted.write && can.write;
+        let can = socket.possible_events(waits_for_room);
+        let serves = |wanted: &PollEvents| wanted.read && can.read || wanted.write && can.write;
         if *readers > 0 && can.read {
             self.readable.notify_one();
         }
@@ -433,7 +438,7 @@ impl SharedSocket {
         }
     }
 
-    fn wake_all(&self, state: &State) {
+    fn wake_all(&self, state: &SharedState) {
         self.readable.notify_all();
         self.writable.notify_all();
         self.wake_sentinel();
@@ -443,11 +448,11 @@ impl SharedSocket {
     // ---- polling
 
     /// Returns the operations that are possible now, for pollers.
-    pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
+    pub(crate) fn refresh(&self, wanted: PollEvents) -> Result<PollEvents, Error> {
         let mut state = self.enter();
-        self.inbox.waker().quieten();
+        self.inbox.waker().clear();
         let result = state.socket().and_then(|socket| socket.refresh_and_ask(wanted));
-        self.pass_on(&mut state);
+        self.wake_ready(&mut state);
         result
     }
 
@@ -460,11 +465,11 @@ impl SharedSocket {
     /// [`Error::NotSocket`] if it is closed, [`Error::TooManyFiles`] without descriptors.
     pub fn watch(&self, watcher: &Arc<WakeFd>, events: i16) -> Result<Arc<WakeFd>, Error> {
         let mut state = self.enter();
-        let wanted = Wanted::of(events);
-        state.socket()?.rest(wanted)?;
+        let wanted = PollEvents::of(events);
+        state.socket()?.prepare_sleep(wanted)?;
         let wake = self.inbox.waker().descriptor()?;
         state.watchers.push((watcher.clone(), wanted));
-        self.pass_on(&mut state);
+        self.wake_ready(&mut state);
         Ok(wake)
     }
 

@@ -12,18 +12,18 @@ mod monitor;
 mod names;
 mod news;
 mod options;
+mod peer_list;
 mod peers;
-mod roster;
+mod reports;
 mod sharing;
-mod shown;
 mod statistics;
-mod tapped;
+mod taps;
 mod task;
 mod topics;
 
+pub use reports::show_route;
 pub use sharing::Closer;
-pub use shown::show_route;
-pub use task::{Patience, Rest};
+pub use task::{WaitMode, WaitState};
 pub use topics::authorize_topics;
 
 use crate::ablation::{Rule, without};
@@ -31,11 +31,11 @@ use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::ReadSet;
-use crate::context::{Context, check_own};
+use crate::context::{Context, check_not_forked};
 use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::message::Message;
-use crate::monitor::Tap;
+use crate::monitor::EventDispatcher;
 use crate::pattern::Routed;
 use crate::pipe::{Body, Part, Pipe, PipeId, Received, Route, SocketPipes, Target};
 use crate::queue::INPROC_BY_REFERENCE;
@@ -43,8 +43,8 @@ use crate::sync::{Arc, barrier_heavy};
 use crate::timing::idle::Pause;
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
-use endpoints::Entry;
-use tapped::Tapped;
+use endpoints::EndpointEntry;
+use taps::TapState;
 use tautline_io::net::Stream;
 use tautline_io::thread;
 use tautline_proto::SocketType;
@@ -92,9 +92,9 @@ pub struct Socket {
     set: Option<Arc<ReadSet>>,
     context: Context,
     socket_type: SocketType,
-    endpoints: Vec<Entry>,
+    endpoints: Vec<EndpointEntry>,
     last_endpoint: Arc<str>,
-    tap: Arc<Tap>,
+    events: Arc<EventDispatcher>,
     /// Error of every call. Set when the context is terminated or another thread closes the socket.
     over: Option<Error>,
     /// Number of lost and re-established connections to peers that we connect to.
@@ -102,22 +102,22 @@ pub struct Socket {
     /// Counters and state that an observer sees, if the socket is observed.
     watch: Option<Arc<SocketWatch>>,
     /// The taps on the socket, if there are any.
-    tapped: Option<Box<Tapped>>,
+    tapped: Option<Box<TapState>>,
     id: u64,
     _ticket: Ticket,
 }
 
 /// The events that a wait is for.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct PollEvents {
     pub(crate) read: bool,
     pub(crate) write: bool,
 }
 
-impl Wanted {
+impl PollEvents {
     /// Converts ZMQ_POLLIN and ZMQ_POLLOUT.
     pub(crate) fn of(events: i16) -> Self {
-        Wanted { read: events & 1 != 0, write: events & 2 != 0 }
+        PollEvents { read: events & 1 != 0, write: events & 2 != 0 }
     }
 }
 
@@ -160,11 +160,11 @@ impl Socket {
     /// Sends a short last part or a routing id by the current route.
     #[inline(always)]
     fn send_by_route(&mut self, bytes: &[u8], flags: Flags) -> bool {
-        let sent = !self.inbox.pending()
+        let sent = !self.inbox.has_pending()
             && if flags.more() {
-                self.pattern.routes.begin(&mut self.pipes, bytes)
+                self.pattern.routes.try_begin_addressed(&mut self.pipes, bytes)
             } else {
-                self.pattern.routes.send_at_once(&mut self.pipes, bytes, !flags.dontwait())
+                self.pattern.routes.try_send_short(&mut self.pipes, bytes, !flags.dontwait())
             };
         if sent {
             self.sent = self.sent.wrapping_add(1);
@@ -176,7 +176,7 @@ impl Socket {
     #[inline(never)]
     fn send_owned_by_route(&mut self, message: &mut Message, flags: Flags) -> bool {
         let sent = !flags.more()
-            && !self.inbox.pending()
+            && !self.inbox.has_pending()
             && self.pattern.routes.send_owned(&mut self.pipes, message, !flags.dontwait());
         if sent {
             self.sent = self.sent.wrapping_add(1);
@@ -188,21 +188,21 @@ impl Socket {
     /// the pattern must be called.
     #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
-        if self.inbox.pending() {
+        if self.inbox.has_pending() {
             self.process_news()?;
         } else if self.pattern.routes.send(&mut self.pipes, &mut part)? {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
-        if self.pipes.looks.listens() {
-            self.listen(&part)?;
+        if self.pipes.send_checks.is_enabled() {
+            self.run_send_checks(&part)?;
         }
         let mut result = self.pattern.send(&mut self.pipes, &mut part);
         if result == Err(Error::Again) {
             result = self.send_waiting(&mut part, flags);
         }
         if self.pipes.has_closing() {
-            self.tidy_up_sent(result.is_ok());
+            self.finish_send(result.is_ok());
         }
         self.sent = self.sent.wrapping_add(1);
         result
@@ -210,13 +210,13 @@ impl Socket {
 
     /// Processes commands from peers that the I/O thread may not have read yet.
     #[cold]
-    fn listen(&mut self, part: &Part<'_>) -> Result<(), Error> {
-        self.look_at_sent(part);
-        if !self.pipes.looks.listened() {
+    fn run_send_checks(&mut self, part: &Part<'_>) -> Result<(), Error> {
+        self.inspect_sent(part);
+        if !self.pipes.send_checks.take_due_read() {
             return Ok(());
         }
         match &self.set {
-            Some(set) if set.kept() => self.pull(),
+            Some(set) if set.kept() => self.read_available(),
             Some(set) => {
                 if !set.glance() {
                     // The I/O thread may have been interrupted before its read.
@@ -224,7 +224,7 @@ impl Socket {
                     set.read_ready();
                     set.hand_over();
                 }
-                if self.inbox.pending() { self.process_news() } else { Ok(()) }
+                if self.inbox.has_pending() { self.process_news() } else { Ok(()) }
             }
             None => Ok(()),
         }
@@ -234,19 +234,19 @@ impl Socket {
     fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
         if flags.dontwait() && self.inbox.is_exposed() {
             // Reset the signal before the last check, so that later room signals again.
-            self.inbox.waker().quieten();
+            self.inbox.waker().clear();
         }
         if flags.dontwait() && self.pipes.take_burst_refused() {
             // There is room already, so no event will announce it to a program that waits on
             // ZMQ_FD.
-            self.inbox.nudge();
+            self.inbox.wake_if_parked();
             return Err(Error::Again);
         }
         let deadline = self.deadline(flags, self.pipes.options.send_timeout);
         loop {
             match self.pattern.send(&mut self.pipes, part) {
-                Err(Error::Again) => match self.wait(Wanted { read: false, write: true }, deadline) {
-                    Err(Error::Again) if self.ask_for_room() => {
+                Err(Error::Again) => match self.wait(PollEvents { read: false, write: true }, deadline) {
+                    Err(Error::Again) if self.request_room() => {
                         return self.pattern.send(&mut self.pipes, part);
                     }
                     waited => waited?,
@@ -259,13 +259,13 @@ impl Socket {
     /// Handles a send that found no room, because the program may now wait on ZMQ_FD: asks inproc
     /// peers with full queues to signal when they have made room. Returns true if there is room
     /// now.
-    fn ask_for_room(&mut self) -> bool {
+    fn request_room(&mut self) -> bool {
         if !self.inbox.is_exposed() || !self.pipes.has_inproc() {
             return false;
         }
         if self.pipes.ask_inproc_for_room() {
             // Store the request for room, then check the queues again. Pairs with the light barrier
-            // in `InprocEnd::give_room`.
+            // in `InprocEnd::notify_room`.
             barrier_heavy();
         }
         // Check even if no peer was asked: a queue that the caller found full may have been read
@@ -303,7 +303,7 @@ impl Socket {
     /// Receives the last part of a message by the current route, if the part is available.
     #[inline(always)]
     fn recv_by_route(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
-        if self.inbox.pending() {
+        if self.inbox.has_pending() {
             return None;
         }
         let len = self.pattern.routes.recv(&mut self.pipes, take)?;
@@ -317,7 +317,7 @@ impl Socket {
     #[inline(never)]
     fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;
-        if self.inbox.pending() {
+        if self.inbox.has_pending() {
             self.process_news()?;
         } else if let Some(received) = self.pattern.routes.recv_name(&mut self.pipes, target) {
             self.receive_more = received.more;
@@ -330,7 +330,7 @@ impl Socket {
             self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
-            self.tidy_up_received(target, &result);
+            self.finish_recv(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If the message had more parts, they are lost together with the peer.
@@ -347,9 +347,9 @@ impl Socket {
         let deadline = self.deadline(flags, self.pipes.options.receive_timeout);
         loop {
             if flags.dontwait() {
-                self.pull()?;
+                self.read_available()?;
             } else if !self.pauses() {
-                self.wait(Wanted { read: true, write: false }, deadline)?;
+                self.wait(PollEvents { read: true, write: false }, deadline)?;
             }
             match self.pattern.recv(&mut self.pipes, target) {
                 Err(Error::Again) if !flags.dontwait() => {}
@@ -362,7 +362,7 @@ impl Socket {
     /// The program then calls again.
     fn call_again(&mut self) {
         if self.inbox.is_exposed() && self.pattern.has_more_to_do() {
-            self.inbox.nudge();
+            self.inbox.wake_if_parked();
         }
     }
 
@@ -370,12 +370,14 @@ impl Socket {
     /// arrive. Returns true if messages have arrived.
     fn pauses(&mut self) -> bool {
         let Socket { pause, pipes, received, sent, .. } = self;
-        pipes.has_inproc() && !without(Rule::Pause) && pause.before_wait(*received, *sent, || pipes.arrived())
+        pipes.has_inproc()
+            && !without(Rule::Pause)
+            && pause.before_wait(*received, *sent, || pipes.arrival_count())
     }
 
     /// Holder of the baton: reads the available data and processes it. Returns true if the state
     /// has changed. If no data is available, tries again, up to `times` times.
-    fn read_own(&mut self, times: u32) -> bool {
+    fn read_connections(&mut self, times: u32) -> bool {
         let Socket { set: Some(set), arrived, .. } = self else { return false };
         let changed = set.read_own(arrived, times);
         if !arrived.is_empty() {
@@ -396,29 +398,29 @@ impl Socket {
     /// Reads the data that the network has, without blocking. If the program waits on ZMQ_FD, the
     /// I/O thread listens all the time, because taking the baton and handing it back for every
     /// check would cost four system calls.
-    fn pull(&mut self) -> Result<(), Error> {
+    fn read_available(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
             let receives = self.site.as_ref().is_some_and(|site| site.kind.receives);
             let set = self.set.as_ref().filter(|_| receives);
-            self.inbox.waker().quietly(|| {
+            self.inbox.waker().coalesce_during(|| {
                 if let Some(set) = set {
                     set.glance();
                 }
             });
         } else if let Some(set) = self.set.clone() {
             set.acquire();
-            self.read_own(1);
+            self.read_connections(1);
             set.release();
         }
-        if self.inbox.pending() { self.process_news() } else { Ok(()) }
+        if self.inbox.has_pending() { self.process_news() } else { Ok(()) }
     }
 
     /// Waits until the state has changed, and processes the news.
-    pub(crate) fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
-        check_own(&self.context)?;
+    pub(crate) fn wait(&mut self, wanted: PollEvents, deadline: Option<Instant>) -> Result<(), Error> {
+        check_not_forked(&self.context)?;
         let mut waiting = Waiting { socket: self, wanted, refused: wanted.write };
         let waited = wait::wait(&mut [&mut waiting], &mut [], deadline);
-        if self.inbox.pending() {
+        if self.inbox.has_pending() {
             self.process_news()?;
         }
         waited
@@ -428,23 +430,23 @@ impl Socket {
 
     /// Processes news. With `pull`, and if `read` is wanted and no message is available yet, also
     /// reads the network. Returns the operations that are possible now.
-    pub(crate) fn refresh(&mut self, wanted: Wanted, pull: bool) -> Result<Wanted, Error> {
-        check_own(&self.context)?;
-        if self.inbox.pending() {
+    pub(crate) fn refresh(&mut self, wanted: PollEvents, pull: bool) -> Result<PollEvents, Error> {
+        check_not_forked(&self.context)?;
+        if self.inbox.has_pending() {
             self.process_news()?;
         }
         if pull && wanted.read && !self.pattern.can_recv(&mut self.pipes) {
-            self.pull()?;
+            self.read_available()?;
         }
         let read = wanted.read && self.pattern.can_recv(&mut self.pipes);
         let write = wanted.write && self.pattern.can_send(&mut self.pipes);
-        self.close_refused();
+        self.remove_closed_pipes();
         self.detach_ended();
-        Ok(Wanted { read, write })
+        Ok(PollEvents { read, write })
     }
 
     /// Returns this socket as an object to wait for.
-    pub(crate) fn waiter(&mut self, wanted: Wanted) -> Waiting<'_> {
+    pub(crate) fn waiter(&mut self, wanted: PollEvents) -> Waiting<'_> {
         Waiting { socket: self, wanted, refused: false }
     }
 
@@ -474,10 +476,10 @@ impl Socket {
             set.clear();
         }
         // A monitor ends with the site, because lingering connections still emit events.
-        self.tap.release();
+        self.events.release();
         let site = self.site.take();
         if site.is_none() {
-            self.tap.listen(0, None);
+            self.events.listen(0, None);
         }
         if let Some(site) = site
             && site.is_in_use()
@@ -487,7 +489,7 @@ impl Socket {
             }
             site.close(linger);
         }
-        self.context.forget(self.id);
+        self.context.remove_socket(self.id);
         self.inbox.close();
         // Peers may hold the inbox for a long time, so release its waker now.
         self.inbox.waker().release();
@@ -523,7 +525,7 @@ impl std::fmt::Debug for Socket {
 /// A socket in a wait.
 pub(crate) struct Waiting<'a> {
     socket: &'a mut Socket,
-    wanted: Wanted,
+    wanted: PollEvents,
     /// True for a blocking send: it waits for room for the refused part, not for any room
     /// (ZMQ_POLLOUT).
     refused: bool,
@@ -554,7 +556,7 @@ impl Waiter for Waiting<'_> {
     }
 
     fn read(&mut self, times: u32) -> bool {
-        self.wanted.read && self.socket.read_own(times)
+        self.wanted.read && self.socket.read_connections(times)
     }
 
     fn only_reads(&self) -> bool {
@@ -565,9 +567,9 @@ impl Waiter for Waiting<'_> {
         self.socket.pipes.has_inproc()
     }
 
-    fn is_watched(&self) -> bool {
+    fn needs_sleep_barrier(&self) -> bool {
         // Room is made by a look.
-        if self.wanted.write { self.has_inproc() } else { self.socket.pipes.is_watched() }
+        if self.wanted.write { self.has_inproc() } else { self.socket.pipes.peers_check_sleep() }
     }
 
     fn full_streams(&mut self) -> Vec<Arc<Stream>> {

@@ -9,7 +9,7 @@ mod imp {
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
     pub(crate) use tautline_mem::cpu::{prefetch, prefetch_to_write};
-    pub(crate) use tautline_mem::thread::at_end;
+    pub(crate) use tautline_mem::thread::on_exit;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
     #[inline(always)]

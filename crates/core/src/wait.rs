@@ -45,7 +45,7 @@ pub(crate) trait Waiter {
     fn has_inproc(&self) -> bool;
     /// True if inproc peers find out by a plain read if they must wake this thread. The read adds
     /// no cost for the peer, but each sleep then needs a heavy barrier.
-    fn is_watched(&self) -> bool;
+    fn needs_sleep_barrier(&self) -> bool;
     /// Streams to wait on for room to send. Inproc peers are asked to wake the owner instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
@@ -56,7 +56,7 @@ pub(crate) const MANY: usize = 8;
 
 /// Maximum time of a sleep, within `patience`, on systems without a descriptor to sleep on. After
 /// it the thread checks again.
-pub(crate) fn blindly(patience: Option<Duration>) -> Duration {
+pub(crate) fn blind_timeout(patience: Option<Duration>) -> Duration {
     let slice = Duration::from_nanos(SLICE);
     patience.map_or(slice, |patience| patience.min(slice))
 }
@@ -66,7 +66,7 @@ pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
         set.acquire();
     }
-    let outcome = look(waiters, &mut [], 1);
+    let outcome = poll_once(waiters, &mut [], 1);
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
         set.release();
     }
@@ -101,15 +101,15 @@ pub(crate) fn wait(
 /// checks is found late by the time between them. Such a check takes half the time, so there are
 /// twice as many. With half as many, two peers on one core would yield to each other after less
 /// time than a write takes. They would keep yielding for long, which is slower than sleep.
-fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
+fn poll_repeatedly(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     if raw.is_empty()
         && let [waiter] = waiters
         && waiter.only_reads()
     {
-        return look(waiters, raw, if without(Rule::Looks) { times } else { 2 * times });
+        return poll_once(waiters, raw, if without(Rule::Looks) { times } else { 2 * times });
     }
     for _ in 0..times {
-        if look(waiters, raw, 1)? {
+        if poll_once(waiters, raw, 1)? {
             return Ok(true);
         }
     }
@@ -118,14 +118,14 @@ fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -
 
 /// Checks without waiting: reads the available data, with up to `times` tries. Returns true if the
 /// state has changed.
-fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
+fn poll_once(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     let mut changed = false;
-    let asked = if waiters.len() > MANY { survey(waiters)? } else { Vec::new() };
+    let asked = if waiters.len() > MANY { poll_sockets(waiters)? } else { Vec::new() };
     for (index, waiter) in waiters.iter_mut().enumerate() {
         if asked.get(index).is_none_or(|fd| fd.revents != 0) {
             changed |= waiter.read(times);
         }
-        changed |= waiter.inbox().pending() || waiter.ready();
+        changed |= waiter.inbox().has_pending() || waiter.ready();
     }
     if !raw.is_empty() {
         changed |= poll_for(raw, Some(Duration::ZERO))?;
@@ -135,8 +135,8 @@ fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Resu
 
 /// Finds the sockets with data in one system call. A descriptor may be closed in the meantime. Then
 /// the answer is an error or belongs to another descriptor, and the read finds out.
-fn survey(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
-    let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(fd::NONE);
+fn poll_sockets(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
+    let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::poll_fd).unwrap_or(fd::NONE);
     let mut fds: Vec<_> = waiters.iter().map(|waiter| PollFd::new(fd(waiter), PollFd::IN)).collect();
     poll_for(&mut fds, Some(Duration::ZERO))?;
     Ok(fds)
@@ -153,9 +153,9 @@ fn wait_holding(
         && deadline.is_none_or(|deadline| deadline > Instant::now());
     let mut has_slept = false;
     loop {
-        if !unseen && look(waiters, raw, 1)? {
+        if !unseen && poll_once(waiters, raw, 1)? {
             if !has_slept {
-                idle::found();
+                idle::record_success();
             }
             return Ok(());
         }
@@ -167,7 +167,7 @@ fn wait_holding(
             return Err(Error::Again);
         }
         let start = clock::ticks();
-        if waiters.len() <= MANY && idle::spin(|times| look_often(waiters, raw, times))? {
+        if waiters.len() <= MANY && idle::spin(|times| poll_repeatedly(waiters, raw, times))? {
             return Ok(());
         }
         // Ask inproc peers for room before the barrier in `park`, so that a peer that makes room
@@ -183,15 +183,15 @@ fn wait_holding(
         slept?;
         has_slept = true;
         unseen = false;
-        idle::slept(clock::ticks().wrapping_sub(start));
+        idle::record_sleep(clock::ticks().wrapping_sub(start));
     }
 }
 
 /// Announces the sleep. Returns false, without an announcement, if there is no reason to sleep.
 fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
-    let mut parked = waiters.iter().all(|waiter| match waiter.is_watched() {
+    let mut parked = waiters.iter().all(|waiter| match waiter.needs_sleep_barrier() {
         true => waiter.inbox().prepare_park(),
-        false => waiter.inbox().prepare_park_alone(),
+        false => waiter.inbox().prepare_park_without_barrier(),
     });
     // Check for room, and for messages of inproc peers, from before they could see the
     // announcement.
@@ -237,11 +237,11 @@ fn sleep(
         false => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
     };
     if blind {
-        patience = Some(blindly(patience));
+        patience = Some(blind_timeout(patience));
     }
     poll_for(&mut fds, patience)?;
     for waiter in waiters.iter() {
-        waiter.inbox().waker().quieten();
+        waiter.inbox().waker().clear();
     }
     raw.copy_from_slice(&fds[..raw.len()]);
     Ok(())

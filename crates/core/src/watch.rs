@@ -17,7 +17,7 @@
 //! the monitors' endpoints and of a connection's `shown`. No application code is called under these
 //! locks: the program's route information is requested without a lock.
 
-mod looks;
+mod sampler;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]
 mod server;
 mod socket;
@@ -34,10 +34,10 @@ use crate::conn::SocketInbox;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use looks::Looks;
+use sampler::Sampler;
 use server::Server;
 pub(crate) use socket::SocketWatch;
-pub(crate) use tap::{Seen, Tap};
+pub(crate) use tap::{Tap, TappedMessage};
 use tautline_io::clock::unix_us;
 use tautline_io::thread;
 use tautline_observe::{Context, Event, Identity, Output};
@@ -47,7 +47,7 @@ use tautline_proto::SocketType;
 const EVENTS: usize = 512;
 
 /// The watch of the process, if it has an observed context.
-static PLACE: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
 /// True if the environment asks for observation (`TAUT_OBSERVE=1`). Looked up once, by the first
 /// context, because a program may change the environment later.
@@ -102,7 +102,7 @@ impl ContextWatch {
     /// A system error, if the file of counters cannot be created; `Unsupported` on systems without
     /// it.
     pub(crate) fn begin(io_threads: usize, max_sockets: usize) -> io::Result<Arc<Self>> {
-        let mut place = lock(&PLACE);
+        let mut place = lock(&WATCH);
         let watch = match &*place {
             Some(watch) if watch.identity.pid == thread::process_id() => watch.clone(),
             _ => {
@@ -138,7 +138,7 @@ impl ContextWatch {
         let socket = Arc::new(SocketWatch::new(self.watch.clone(), shown, inbox.clone()));
         lock(&self.sockets).push(Arc::downgrade(&socket));
         if !socket.taps().is_empty() {
-            socket.tell_tapped();
+            socket.notify_taps_changed();
         }
         socket
     }
@@ -158,7 +158,7 @@ impl ContextWatch {
             return;
         }
         // Hold the lock until the file is gone: a context that begins now creates it again.
-        let mut place = lock(&PLACE);
+        let mut place = lock(&WATCH);
         let (thread, server) = {
             let mut inner = lock(&watch.inner);
             inner.contexts.retain(|context| !Arc::ptr_eq(context, self));
@@ -210,10 +210,10 @@ impl Watch {
             };
             // Without a control socket there are no taps, but everything else works.
             let server = Server::start(&watched, output.path()).ok();
-            let mut looks = Looks::new(identity, output, server.as_ref().map(Server::path));
+            let mut looks = Sampler::new(identity, output, server.as_ref().map(Server::path));
             lock(&watched.inner).server = server;
             let _ = begun.send(Ok(()));
-            while let Some(pause) = looks.look(&watched) {
+            while let Some(pause) = looks.sample(&watched) {
                 if watched.wait(pause) {
                     break;
                 }
@@ -246,18 +246,21 @@ impl Watch {
     #[cfg_attr(not(unix), allow(dead_code))]
     fn begin_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).push(tap.clone());
-        self.tell_tapped(tap);
+        self.notify_taps_changed(tap);
     }
 
     /// Removes a tap whose tool has gone.
     #[cfg_attr(not(unix), allow(dead_code))]
     fn end_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).retain(|other| !Arc::ptr_eq(other, tap));
-        self.tell_tapped(tap);
+        self.notify_taps_changed(tap);
     }
 
-    fn tell_tapped(&self, tap: &Tap) {
-        self.sockets().iter().filter(|socket| socket.is_of(tap)).for_each(|socket| socket.tell_tapped());
+    fn notify_taps_changed(&self, tap: &Tap) {
+        self.sockets()
+            .iter()
+            .filter(|socket| socket.is_of(tap))
+            .for_each(|socket| socket.notify_taps_changed());
     }
 
     /// All observed sockets.

@@ -8,18 +8,18 @@
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::message::Message;
-use crate::options::facts::Facts;
+use crate::options::type_info::SocketTypeInfo;
 use crate::options::{ContextDefaults, Options};
 use crate::queue::{FrameReader, Inbox};
 use crate::sync::{Arc, Mutex, lock};
 use std::task;
 use tautline_io::errno;
-use tautline_proto::zap::{self, REPLY_FRAMES, Verdict};
+use tautline_proto::zap::{self, REPLY_FRAMES, ZapReply};
 use tautline_proto::{ProtocolError, SocketType, frame};
 
 /// The place where the handler of a context is registered.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct ZapRegistry {
     handler: Mutex<Handler>,
 }
 
@@ -37,17 +37,17 @@ enum Handler {
 
 /// Reason why no handler was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unasked {
+pub(crate) enum RequestError {
     /// No handler is bound.
     Nobody,
     /// The request could not be made.
     Failed(i32),
 }
 
-impl Desk {
+impl ZapRegistry {
     /// Registers a socket that was bound to the handler's name.
     pub(crate) fn open(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
-        *lock(&self.handler) = if Facts::of(socket_type).answers {
+        *lock(&self.handler) = if SocketTypeInfo::of(socket_type).can_handle_zap {
             Handler::Bound { inbox: inbox.clone(), receive_hwm }
         } else {
             Handler::Unfit
@@ -65,11 +65,11 @@ impl Desk {
         &self,
         frames: impl Iterator<Item = &'a [u8]>,
         waker: task::Waker,
-    ) -> Result<Inquiry, Unasked> {
+    ) -> Result<ZapRequest, RequestError> {
         let handler = lock(&self.handler);
         let (handler_inbox, receive_hwm) = match &*handler {
-            Handler::Nobody => return Err(Unasked::Nobody),
-            Handler::Unfit => return Err(Unasked::Failed(errno::EFAULT)),
+            Handler::Nobody => return Err(RequestError::Nobody),
+            Handler::Unfit => return Err(RequestError::Failed(errno::EFAULT)),
             Handler::Bound { inbox, receive_hwm } => (inbox, *receive_hwm),
         };
         let inbox = Arc::new(Inbox::new(Waker::new()));
@@ -80,7 +80,7 @@ impl Desk {
         // cause any number of such requests.
         theirs.keep = Keep::Nothing;
         let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
-            return Err(Unasked::Failed(errno::EFAULT));
+            return Err(RequestError::Failed(errno::EFAULT));
         };
         mine.end.attach(&inbox, 0, 0);
         // The request may contain a password.
@@ -88,15 +88,15 @@ impl Desk {
         let mut frames = frames.peekable();
         while let Some(body) = frames.next() {
             let flags = if frames.peek().is_some() { frame::MORE } else { 0 };
-            writer.append(flags, body).map_err(|_| Unasked::Failed(errno::ENOMEM))?;
+            writer.append(flags, body).map_err(|_| RequestError::Failed(errno::ENOMEM))?;
         }
         writer.publish();
         theirs.end.set_receive_hwm(receive_hwm);
-        theirs.end.meet();
-        theirs.end.lies_in(handler_inbox);
+        theirs.end.mark_bound();
+        theirs.end.set_inbox(handler_inbox);
         // Still under the lock: the handler cannot leave before it has the request.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
-        let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, waker, gone: false };
+        let mut inquiry = ZapRequest { reader, _writer: writer, _end: mine.end, inbox, waker, gone: false };
         if !inquiry.waits() {
             inquiry.waker.wake_by_ref();
         }
@@ -105,7 +105,7 @@ impl Desk {
 }
 
 /// A request that waits for its reply. Dropping it withdraws the request.
-pub(crate) struct Inquiry {
+pub(crate) struct ZapRequest {
     reader: FrameReader,
     // Dropped before the end, which tells the handler that the request is over.
     _writer: crate::queue::FrameWriter,
@@ -117,41 +117,41 @@ pub(crate) struct Inquiry {
 
 /// Current result of a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ReplyState {
     /// No reply yet: the waker tells when to check again.
     Pending,
     /// The reply, or the error in it.
-    Given(Result<Verdict, ProtocolError>),
+    Given(Result<ZapReply, ProtocolError>),
     /// The handler has left without a reply.
     Lost,
 }
 
-impl Inquiry {
+impl ZapRequest {
     /// Makes the next event wake the waker, once. Returns false if an event has already occurred.
     fn waits(&mut self) -> bool {
         self.inbox.waker().set_task(Some(&self.waker));
-        self.inbox.prepare_park() && !self.reader.ready()
+        self.inbox.prepare_park() && !self.reader.is_ready()
     }
 
     /// Checks for the reply.
-    pub(crate) fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> ReplyState {
         self.inbox.finish_park();
         loop {
-            self.gone |= self.inbox.drain().into_iter().any(|news| matches!(news, News::Left(_)));
-            if self.reader.ready() {
-                return Answer::Given(self.read());
+            self.gone |= self.inbox.drain().into_iter().any(|news| matches!(news, News::PeerClosed(_)));
+            if self.reader.is_ready() {
+                return ReplyState::Given(self.read());
             }
             if self.gone {
-                return Answer::Lost;
+                return ReplyState::Lost;
             }
             if self.waits() {
-                return Answer::Pending;
+                return ReplyState::Pending;
             }
             self.inbox.finish_park();
         }
     }
 
-    fn read(&mut self) -> Result<Verdict, ProtocolError> {
+    fn read(&mut self) -> Result<ZapReply, ProtocolError> {
         let mut frames = Vec::new();
         loop {
             let mut message = Message::new();
@@ -167,11 +167,11 @@ impl Inquiry {
             }
         }
         let bodies: Vec<&[u8]> = frames.iter().map(Message::as_slice).collect();
-        zap::judge(&bodies)
+        zap::parse_reply(&bodies)
     }
 }
 
-impl Drop for Inquiry {
+impl Drop for ZapRequest {
     fn drop(&mut self) {
         self.inbox.close();
         // The handler may hold the inbox for a long time.
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_were_taken_back_do_not_pile_up() {
-        let desk = Desk::default();
+    fn withdrawn_requests_do_not_accumulate() {
+        let desk = ZapRegistry::default();
         let inbox = Arc::new(Inbox::new(Waker::new()));
         desk.open(SocketType::Rep, &inbox, 1000);
         let ask = || {

@@ -89,7 +89,7 @@ fn groups_may_have_255_octets() {
 
 /// A datagram has 65,507 octets for the group and the body. Longer messages are dropped, and later messages arrive.
 #[test]
-fn what_is_too_long_for_a_datagram_is_dropped() {
+fn oversized_message_is_dropped() {
     with_watchdog(LIMIT, "long datagrams", || {
         let context = Context::new();
         let mut dish = context.socket(SocketType::Dish).unwrap();

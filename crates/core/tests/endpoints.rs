@@ -39,7 +39,7 @@ const CLOSED: u16 = 0x80;
 const MONITOR_STOPPED: u16 = 0x400;
 
 #[test]
-fn a_wildcard_is_not_the_name_of_what_was_bound_with_it() {
+fn wildcard_does_not_unbind_the_bound_endpoint() {
     test("wildcard", |context| {
         for wildcard in ["tcp://127.0.0.1:*", "ipc://*"] {
             let (mut socket, endpoint) = bound(context, SocketType::Pull, wildcard);
@@ -109,7 +109,7 @@ fn unbinding_lets_the_peers_go_at_once() {
 }
 
 #[test]
-fn what_was_unbound_is_bound_again_at_once() {
+fn unbound_endpoint_can_be_bound_again_at_once() {
     test("rebind", |context| {
         let file = std::env::temp_dir().join(format!("tautline-rebind-{}", std::process::id()));
         let path = format!("ipc://{}", file.display());
@@ -273,15 +273,15 @@ fn nothing_to_send_is_nothing_to_linger_for() {
 }
 
 /// A body that decrements a counter when it is freed.
-struct Watched(Arc<AtomicUsize>);
+struct DropCounter(Arc<AtomicUsize>);
 
-impl AsRef<[u8]> for Watched {
+impl AsRef<[u8]> for DropCounter {
     fn as_ref(&self) -> &[u8] {
         &[7; 100]
     }
 }
 
-impl Drop for Watched {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
@@ -297,7 +297,7 @@ fn a_body_of_the_applications_is_freed_when_it_is_sent() {
         push.connect(&endpoint).unwrap();
         let alive = Arc::new(AtomicUsize::new(2));
         for more in [true, false] {
-            let mut message = Message::from_owner(Watched(alive.clone()));
+            let mut message = Message::from_owner(DropCounter(alive.clone()));
             message.set_more(more);
             let flags = if more { Flags::MORE } else { Flags::NONE };
             push.send_message(&mut message, flags).unwrap();
@@ -315,7 +315,7 @@ fn a_body_of_the_applications_is_freed_when_it_is_sent() {
 }
 
 #[test]
-fn an_endpoint_that_was_given_up_can_still_be_disconnected() {
+fn abandoned_endpoint_can_be_disconnected() {
     test("given_up", |context| {
         let mut server = context.socket(SocketType::Dealer).unwrap();
         set(&mut server, PLAIN_SERVER, 1);
@@ -469,7 +469,7 @@ fn no_interval_is_no_second_try() {
 
 /// libzmq sends an event when it stops reconnecting. A program may wait for this event.
 #[test]
-fn with_stop_after_disconnect_a_disconnect_between_two_tries_is_told() {
+fn stop_after_disconnect_is_reported_between_retries() {
     test("stop_after_disconnect", |context| {
         let directory = endpoint::TempDir::new();
         for to in ["tcp://127.0.0.1:1", "ws://127.0.0.1:1", &directory.ipc("nobody")] {
@@ -491,7 +491,7 @@ fn with_stop_after_disconnect_a_disconnect_between_two_tries_is_told() {
 }
 
 #[test]
-fn what_lingers_still_tells_its_monitor() {
+fn lingering_socket_still_sends_monitor_events() {
     test("lingering", |context| {
         let (mut socket, mut monitor) = lonely(context, 1, 0, CONNECT_RETRIED | MONITOR_STOPPED);
         socket.send(b"never", Flags::NONE).unwrap();
@@ -528,7 +528,7 @@ fn a_peer_that_is_lost_for_good_can_be_connected_again() {
 }
 
 #[test]
-fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
+fn lost_peer_reconnects_after_any_disconnect() {
     test("reconnect stop", |context| {
         let mut push = context.socket(SocketType::Push).unwrap();
         // The option applies only after a disconnect by the program.

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::policy::{Folder, monitor, socket, text, under, until, with_key};
+use common::policy::{Folder, context_with_policy, monitor, socket, text, wait_for_event, with_key};
 use common::{bind, recv, test};
 use std::fs;
 use std::fs::File;
@@ -53,7 +53,7 @@ fn removed_key_and_new_policy_count_without_descriptors() {
         folder.file("empty-list", "# nobody\n");
         folder.file("new-list", &text(&public_key(&[3; 32])));
         folder.file("new.toml", &format!("{wrap}[[rules]]\ncall = \"accept\"\naction = \"refuse\"\n"));
-        let ours = under(&policy);
+        let ours = context_with_policy(&policy);
         let mut server = socket(&ours, SocketType::Pull);
         let mut events = monitor(&ours, &mut server);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
@@ -69,9 +69,9 @@ fn removed_key_and_new_policy_count_without_descriptors() {
         // Remove the key.
         let hogs = exhaust();
         fs::rename(folder.0.join("empty-list"), &list).unwrap();
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         drop(hogs);
-        until(&mut events, HANDSHAKE_FAILED_AUTH);
+        wait_for_event(&mut events, HANDSHAKE_FAILED_AUTH);
         drop(first);
         // A new policy refuses every peer.
         fs::rename(folder.0.join("new-list"), &list).unwrap();
@@ -86,9 +86,9 @@ fn removed_key_and_new_policy_count_without_descriptors() {
         assert_eq!(recv(&mut server), b"second");
         let hogs = exhaust();
         fs::rename(folder.0.join("new.toml"), &policy).unwrap();
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         drop(hogs);
-        until(&mut events, ACCEPT_FAILED);
+        wait_for_event(&mut events, ACCEPT_FAILED);
         drop((server, events, second));
         ours.terminate().unwrap();
     });

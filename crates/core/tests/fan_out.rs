@@ -487,7 +487,7 @@ fn a_stream_reaches_every_subscriber_of_a_curve_server() {
 }
 
 #[test]
-fn messages_count_once_for_each_subscriber_whichever_way_they_go() {
+fn messages_count_once_per_subscriber_on_every_path() {
     each_count("counted", &["tcp://127.0.0.1:*", "inproc://counted"], |context, endpoint, count| {
         let (mut publisher, endpoint) = publisher(context, endpoint);
         let mut subscribers: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();

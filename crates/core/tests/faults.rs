@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tautline_core::poller::{self, Item, POLLIN, Watched};
+use tautline_core::poller::{self, Item, POLLIN, PollTarget};
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
 const LINGER: i32 = 17;
@@ -168,7 +168,7 @@ fn a_flood_of_subscriptions_gets_through() {
 
 /// A send-only socket reads and discards unwanted messages, and finds the end of the stream after them.
 #[test]
-fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
+fn sending_socket_notices_lost_talkative_peer() {
     for (socket_type, peer) in
         [(SocketType::Pub, "SUB"), (SocketType::Radio, "DISH"), (SocketType::Push, "PULL")]
     {
@@ -203,7 +203,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
 
 /// An idle REQ does not read, and its program need not poll it. It still notices the end of its peer behind unread bytes.
 #[test]
-fn an_idle_req_sees_a_talkative_peer_go() {
+fn idle_req_notices_lost_talkative_peer() {
     for unwanted in [0, 9, 10, 11, 1000] {
         test("unsolicited", move |context| {
             let mut req = context.socket(SocketType::Req).unwrap();
@@ -230,7 +230,7 @@ fn an_idle_req_sees_a_talkative_peer_go() {
 
 /// A REQ receives the awaited reply after its peer has disconnected, even behind more other replies than the high-water mark.
 #[test]
-fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
+fn waiting_req_gets_reply_of_closed_peer() {
     test("gone", |context| {
         let mut req = context.socket(SocketType::Req).unwrap();
         set(&mut req, RCVHWM, 10);
@@ -253,7 +253,7 @@ fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
 }
 
 #[test]
-fn a_peer_that_sends_a_req_what_is_no_reply_is_thrown_out() {
+fn peer_that_sends_req_an_invalid_reply_is_closed() {
     test("no reply", |context| {
         let (mut req, address) = bound(context, SocketType::Req);
         let mut monitor = monitor(context, &mut req, DISCONNECTED);
@@ -355,7 +355,7 @@ fn a_peer_of_the_wrong_type_is_refused_and_reported() {
 /// Each PING requires an answer, which is queued because the peer does not read. Until its handshake ends or times out, we do not
 /// read further bytes from such a peer, so its bytes fill only the kernel's buffers.
 #[test]
-fn a_peer_that_does_not_take_our_answers_is_not_read_during_its_handshake() {
+fn blocked_handshake_output_stops_reading() {
     test("a peer that does not take our answers is not read during its handshake", |context| {
         let mut pull = context.socket(SocketType::Pull).unwrap();
         set(&mut pull, SNDBUF, 4096);
@@ -468,7 +468,7 @@ fn terminating_wakes_every_blocked_call() {
             threads.push(std::thread::spawn(move || receiver.recv(&mut [0; 8], Flags::NONE).map(|_| ())));
             let mut polled = bound(context, SocketType::Pull).0;
             threads.push(std::thread::spawn(move || {
-                let item = Item { watched: Watched::Socket(&mut polled), events: POLLIN, revents: 0 };
+                let item = Item { watched: PollTarget::Socket(&mut polled), events: POLLIN, revents: 0 };
                 poller::poll(&mut [item], None).map(|_| ())
             }));
             // The endpoint has no peer.
@@ -570,7 +570,7 @@ fn the_first_message_after_a_refusal_is_taken() {
 }
 
 #[test]
-fn a_message_is_not_lost_to_a_peer_that_refused_when_it_is_connected_anew() {
+fn reconnecting_to_refusing_peer_loses_no_message() {
     test("a message is not lost to a peer that refused when it is connected anew", |context| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut push = refused_push(context, &listener);

@@ -85,7 +85,7 @@ fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
 
 /// The sweep pauses between its rounds, but no message waits for the sender's next call.
 #[test]
-fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
+fn round_robin_stream_arrives_without_another_call() {
     test("in turn", |context| {
         const ROUNDS: u32 = 900;
         let (mut router, mut peers, names) = crowd_of(context, 60);
@@ -107,7 +107,7 @@ fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
 }
 
 #[test]
-fn what_is_queued_for_many_is_sent_after_the_socket_was_closed() {
+fn messages_to_many_peers_are_sent_after_close() {
     test("linger", |context| {
         for round in 0..10 {
             let (mut router, mut peers, names) = crowd(context);
@@ -130,7 +130,7 @@ fn what_is_queued_for_many_is_sent_after_the_socket_was_closed() {
 }
 
 #[test]
-fn large_messages_that_the_kernel_took_in_part_are_finished_after_the_close() {
+fn partly_written_messages_finish_after_close() {
     test("partly written", |context| {
         let (mut router, mut peers, names) = crowd(context);
         let large = vec![7; 6 << 20];
@@ -148,7 +148,7 @@ fn large_messages_that_the_kernel_took_in_part_are_finished_after_the_close() {
 }
 
 #[test]
-fn a_context_ends_with_messages_for_peers_that_are_gone_or_never_read() {
+fn context_ends_with_unsendable_messages() {
     test("gone", |context| {
         for linger in [0, 50] {
             let (mut router, mut peers, names) = crowd(context);

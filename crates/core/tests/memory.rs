@@ -35,7 +35,7 @@ const OUTSIDE: usize = 41;
 /// Size of the smallest refused allocation. A receive allocates only smaller pieces of state.
 const SMALL: usize = 90;
 
-struct Refusing;
+struct FailingAllocator;
 
 thread_local! {
     static FROM: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -46,7 +46,7 @@ fn refuses(size: usize) -> bool {
 }
 
 // SAFETY: the system's allocator, or null, which means that there is no memory.
-unsafe impl GlobalAlloc for Refusing {
+unsafe impl GlobalAlloc for FailingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         if refuses(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
@@ -67,7 +67,7 @@ unsafe impl GlobalAlloc for Refusing {
 }
 
 #[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
+static ALLOCATOR: FailingAllocator = FailingAllocator;
 
 /// Calls `work`. Meanwhile, allocations of at least `from` bytes by this thread fail.
 fn refused<R>(from: usize, work: impl FnOnce() -> R) -> R {
@@ -245,7 +245,7 @@ fn a_receive_without_memory_loses_nothing() {
     }
 }
 
-fn answers_by_name_and_by_number_are_received_when_there_is_memory() {
+fn routed_replies_arrive_once_memory_is_available() {
     let context = Context::new();
     let (mut dealer, mut router) = pair(&context, SocketType::Dealer, SocketType::Router);
     let expected = messages(WHOLE, b"");
@@ -302,7 +302,7 @@ fn receive_all_of_rep(socket: &mut Socket, request: &[Vec<u8>]) {
     std::mem::forget(kept);
 }
 
-fn the_rest_of_a_message_whose_peer_is_left_is_whole_or_not_there() {
+fn rest_of_message_is_complete_or_dropped() {
     for there_is_memory in [true, false] {
         let context = Context::new();
         let (mut push, mut pull) =
@@ -338,7 +338,7 @@ fn subscriber(context: &Context, topic: &[u8]) -> Socket {
     subscriber
 }
 
-fn a_peer_for_whose_subscription_there_is_no_memory_is_parted_with() {
+fn subscription_without_memory_disconnects() {
     for (socket_type, manual) in [(SocketType::Pub, 0), (SocketType::XPub, 0), (SocketType::XPub, 1)] {
         let context = Context::new();
         let mut publisher = context.socket(socket_type).unwrap();
@@ -402,7 +402,7 @@ fn ciphered(context: &Context, transport: &str) -> (Socket, Socket, Socket) {
     (server, client, ends)
 }
 
-fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
+fn encrypted_message_without_memory_disconnects() {
     for transport in ["tcp", "ws"] {
         let context = Context::new();
         let (mut server, mut client, mut ends) = ciphered(&context, transport);
@@ -446,11 +446,11 @@ fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
 fn where_memory_has_run_out() {
     with_watchdog(LIMIT, "where_memory_has_run_out", || {
         a_receive_without_memory_loses_nothing();
-        answers_by_name_and_by_number_are_received_when_there_is_memory();
+        routed_replies_arrive_once_memory_is_available();
         requests_and_replies_keep_their_envelopes();
-        the_rest_of_a_message_whose_peer_is_left_is_whole_or_not_there();
-        a_peer_for_whose_subscription_there_is_no_memory_is_parted_with();
+        rest_of_message_is_complete_or_dropped();
+        subscription_without_memory_disconnects();
         a_subscription_of_the_program_s_own_is_refused();
-        a_ciphered_message_that_there_is_no_memory_for_ends_its_connection();
+        encrypted_message_without_memory_disconnects();
     });
 }

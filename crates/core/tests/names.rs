@@ -27,11 +27,11 @@ const EACCES: i32 = 13;
 const PEERS_OVER_INPROC: usize = 0;
 
 /// A folder, and a names file in it.
-struct Place(PathBuf);
+struct NamesFolder(PathBuf);
 
-impl Place {
-    fn new(test: &str, text: &str) -> Place {
-        let place = Place(std::env::temp_dir().join(format!("tautline-{test}-{}", std::process::id())));
+impl NamesFolder {
+    fn new(test: &str, text: &str) -> NamesFolder {
+        let place = NamesFolder(std::env::temp_dir().join(format!("tautline-{test}-{}", std::process::id())));
         let _ = fs::remove_dir_all(&place.0);
         fs::create_dir_all(&place.0).unwrap();
         place.write(text);
@@ -39,8 +39,8 @@ impl Place {
     }
 
     /// Creates a names file that only has a folder.
-    fn with_folder(test: &str) -> Place {
-        let place = Place::new(test, "");
+    fn with_folder(test: &str) -> NamesFolder {
+        let place = NamesFolder::new(test, "");
         place.write(&format!("[folder]\npath = \"{}\"", place.0.join("f").display()));
         place
     }
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NamesFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -101,7 +101,7 @@ fn without_a_file_there_are_no_names() {
         let mut socket = socket(context, SocketType::Push);
         assert_eq!(socket.connect("name://orders"), Err(Error::ProtocolNotSupported));
         assert_eq!(socket.bind("name://orders"), Err(Error::ProtocolNotSupported));
-        let place = Place::new("none", "[names]\norders = \"nowhere\"");
+        let place = NamesFolder::new("none", "[names]\norders = \"nowhere\"");
         assert_eq!(context.set_names(&place.file()), Err(Error::Invalid));
         place.write("[names]\norders = \"tcp://127.0.0.1:1\"");
         context.set_names(&place.file()).unwrap();
@@ -120,7 +120,7 @@ fn without_a_file_there_are_no_names() {
 #[test]
 fn sockets_of_one_context_meet_without_a_stream() {
     test("sockets_of_one_context_meet_without_a_stream", |context| {
-        let place = Place::with_folder("context");
+        let place = NamesFolder::with_folder("context");
         context.set_names(&place.file()).unwrap();
         let mut early = socket(context, SocketType::Push);
         early.connect("name://orders").unwrap();
@@ -145,7 +145,7 @@ fn sockets_of_one_context_meet_without_a_stream() {
 #[test]
 fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
     test("two_contexts_meet_over_ipc_and_keys_are_asked_for", |context| {
-        let place = Place::with_folder("contexts");
+        let place = NamesFolder::with_folder("contexts");
         let other = Context::new();
         context.set_names(&place.file()).unwrap();
         other.set_names(&place.file()).unwrap();
@@ -174,7 +174,7 @@ fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
 #[test]
 fn a_socket_is_no_peer_of_its_own() {
     test("a_socket_is_no_peer_of_its_own", |context| {
-        let place = Place::with_folder("own");
+        let place = NamesFolder::with_folder("own");
         context.set_names(&place.file()).unwrap();
         let mut one = socket(context, SocketType::Dealer);
         let mut two = socket(context, SocketType::Dealer);
@@ -192,12 +192,12 @@ fn a_socket_is_no_peer_of_its_own() {
 }
 
 #[test]
-fn a_file_is_followed_and_what_was_queued_is_sent() {
+fn changed_file_is_applied_and_queue_is_sent() {
     test("a_file_is_followed_and_what_was_queued_is_sent", |context| {
         let mut first = socket(context, SocketType::Pull);
         let mut second = socket(context, SocketType::Pull);
         let at = [bind(&mut first, "tcp://127.0.0.1:*"), bind(&mut second, "tcp://127.0.0.1:*")];
-        let place = Place::new("file", &format!("[names]\norders = \"{}\"", at[0]));
+        let place = NamesFolder::new("file", &format!("[names]\norders = \"{}\"", at[0]));
         context.set_names(&place.file()).unwrap();
         let mut push = context.socket(SocketType::Push).unwrap();
         push.connect("name://orders").unwrap();
@@ -222,7 +222,7 @@ fn a_file_is_followed_and_what_was_queued_is_sent() {
 #[test]
 fn a_shared_socket_has_names_too() {
     test("a_shared_socket_has_names_too", |context| {
-        let place = Place::with_folder("shared");
+        let place = NamesFolder::with_folder("shared");
         context.set_names(&place.file()).unwrap();
         let server = SharedSocket::new(socket(context, SocketType::Server)).unwrap();
         let client = SharedSocket::new(socket(context, SocketType::Client)).unwrap();
@@ -240,7 +240,7 @@ fn a_shared_socket_has_names_too() {
 #[test]
 fn entries_of_other_hosts_do_not_lead_into_the_program() {
     test("entries_of_other_hosts_do_not_lead_into_the_program", |context| {
-        let place = Place::with_folder("inproc");
+        let place = NamesFolder::with_folder("inproc");
         context.set_names(&place.file()).unwrap();
         let mut inside = socket(context, SocketType::Pull);
         inside.bind("inproc://admin").unwrap();
@@ -277,9 +277,9 @@ fn entries_of_other_hosts_do_not_lead_into_the_program() {
 }
 
 #[test]
-fn a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found() {
+fn pipe_in_name_folder_does_not_hide_other_entries() {
     test("a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found", |context| {
-        let place = Place::with_folder("pipe");
+        let place = NamesFolder::with_folder("pipe");
         let other = Context::new();
         context.set_names(&place.file()).unwrap();
         other.set_names(&place.file()).unwrap();
@@ -302,7 +302,7 @@ fn a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found() {
 #[test]
 fn a_name_is_not_bound_in_a_folder_that_others_can_write_to() {
     test("a_name_is_not_bound_in_a_folder_that_others_can_write_to", |context| {
-        let place = Place::with_folder("open");
+        let place = NamesFolder::with_folder("open");
         context.set_names(&place.file()).unwrap();
         fs::create_dir(place.0.join("f")).unwrap();
         fs::set_permissions(place.0.join("f"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -316,7 +316,7 @@ fn a_name_is_not_bound_in_a_folder_that_others_can_write_to() {
 #[test]
 fn a_names_file_that_is_a_pipe_is_refused() {
     test("a_names_file_that_is_a_pipe_is_refused", |context| {
-        let place = Place::new("fifo", "");
+        let place = NamesFolder::new("fifo", "");
         let pipe = place.0.join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert_eq!(context.set_names(&pipe), Err(Error::Invalid));

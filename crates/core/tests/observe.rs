@@ -15,9 +15,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Socket, SocketType};
-use tautline_observe::tap::{Copied, Direction, Frame, MANY, Request};
+use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Request};
 use tautline_observe::{
-    EndpointState, Fault, Options, Peer, PeerState, Reading, SocketState, processes, processes_in, read,
+    EndpointState, Options, Peer, PeerState, ReadError, Reading, SocketState, processes, processes_in, read,
 };
 use tautline_testkit::with_watchdog;
 use writes::Writes;
@@ -46,7 +46,7 @@ fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
 /// Returns the counters file of this process.
 fn own_file() -> PathBuf {
     let own = std::process::id();
-    let found = processes().into_iter().find(|found| found.pid == own && found.runs);
+    let found = processes().into_iter().find(|found| found.pid == own && found.is_running);
     found.expect("this process is observed").path
 }
 
@@ -62,7 +62,7 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
                 }
             }
             // The file has no snapshot yet, or is being written.
-            Err(Fault::Busy) => {}
+            Err(ReadError::Busy) => {}
             Err(fault) => panic!("{fault}"),
         }
         looks.wait();
@@ -278,7 +278,7 @@ fn a_router_that_drops_for_a_peer_counts_it_there() {
 
 /// Fast subscribers read a shared log. Their messages are counted as well.
 #[test]
-fn what_goes_through_a_log_is_counted() {
+fn messages_through_a_log_are_counted() {
     observed("log", |context| {
         let (mut publisher, endpoint) = bound(context, SocketType::XPub, "tcp://127.0.0.1:*");
         named(&mut publisher, "log");
@@ -356,7 +356,7 @@ fn options_and_subscriptions_are_as_they_are_now() {
 }
 
 #[test]
-fn what_lingers_is_seen_until_it_has_gone() {
+fn lingering_socket_is_visible_until_it_ends() {
     with_watchdog(LIMIT, "linger", || {
         // Another context keeps the file.
         let (keeper, context) = (Context::new(), Context::new());
@@ -413,7 +413,7 @@ fn number(name: &str) -> u64 {
 }
 
 #[test]
-fn a_tap_copies_what_goes_through_a_socket() {
+fn tap_copies_messages_of_a_socket() {
     for at in ["tcp://127.0.0.1:*", "inproc://tapped"] {
         observed(at, move |context| {
             let (mut pull, endpoint) = bound(context, SocketType::Pull, at);
@@ -456,7 +456,7 @@ fn a_tap_copies_what_goes_through_a_socket() {
     }
 }
 
-fn copy(tool: &mut BufReader<UnixStream>) -> Copied {
+fn copy(tool: &mut BufReader<UnixStream>) -> MessageCopy {
     match Frame::read(tool).unwrap() {
         Some(Frame::Copy(copy)) => copy,
         other => panic!("no copy: {other:?}"),
@@ -560,7 +560,7 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
 }
 
 #[test]
-fn no_tap_shows_what_a_zap_handler_is_asked() {
+fn taps_exclude_zap_requests() {
     observed("zap", |context| {
         let begin = || tap(&Request { most: 200, ..Request::default() });
         let mut before = begin();
@@ -591,7 +591,7 @@ fn no_tap_shows_what_a_zap_handler_is_asked() {
 }
 
 #[test]
-fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
+fn monitor_sockets_are_marked() {
     observed("marked", |context| {
         let mut early = context.socket(SocketType::Pair).unwrap();
         named(&mut early, "marked-early");
@@ -640,7 +640,7 @@ fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
 }
 
 #[test]
-fn what_is_published_is_to_no_peer_alone() {
+fn published_messages_have_no_single_peer() {
     observed("published", |context| {
         let (mut publisher, endpoint) = bound(context, SocketType::XPub, "inproc://published");
         named(&mut publisher, "published");
@@ -688,7 +688,7 @@ fn a_tool_that_is_too_slow_misses_and_holds_nothing_up() {
 }
 
 #[test]
-fn a_request_that_makes_no_sense_is_told_so_and_a_silent_tool_holds_no_end_up() {
+fn invalid_requests_fail_and_silent_tools_block_nothing() {
     observed("requests", |_| {
         let path = until(|reading| Some(reading.process.tap.clone()));
         let mut stream = UnixStream::connect(&path).unwrap();
@@ -722,7 +722,7 @@ fn another_user_gets_nothing() {
 }
 
 #[test]
-fn the_option_of_a_context_says_what_is_on() {
+fn context_option_reports_observation() {
     observed("option", |context| {
         assert_eq!(context.get(OBSERVE), Ok(1));
         assert_eq!(context.set(OBSERVE, 1), Ok(()));
@@ -759,7 +759,7 @@ fn run(child: &str, folder: &Path, observe: Option<&str>) -> std::process::Outpu
     command.output().unwrap()
 }
 
-fn files(folder: &Path) -> Vec<tautline_observe::Found> {
+fn files(folder: &Path) -> Vec<tautline_observe::ObservedProcess> {
     processes_in(&folder.join("tautline"))
 }
 
@@ -806,12 +806,12 @@ fn child_crashes() {
 }
 
 #[test]
-fn what_a_crashed_process_did_can_be_read_until_the_next_one_sweeps() {
+fn crashed_process_is_readable_until_cleanup() {
     with_watchdog(LIMIT, "crash", || {
         let folder = folder("crash");
         assert!(!run("child_crashes", &folder, Some("1")).status.success());
         let left = files(&folder);
-        assert_eq!((left.len(), left[0].runs), (1, false));
+        assert_eq!((left.len(), left[0].is_running), (1, false));
         let reading = read(&left[0].path).unwrap();
         assert_eq!(reading.process.pid, left[0].pid);
         let (socket, _) = find(&reading, "last seen").unwrap();

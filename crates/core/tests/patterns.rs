@@ -8,7 +8,7 @@ mod common;
 use common::{last_endpoint, recv};
 use std::time::Duration;
 
-use tautline_core::poller::{Item, POLLIN, Watched, poll};
+use tautline_core::poller::{Item, POLLIN, PollTarget, poll};
 use tautline_core::{Context, Error, Flags, Socket, SocketType};
 use tautline_testkit::with_watchdog;
 
@@ -243,7 +243,7 @@ fn inproc_takes_exactly_the_sum_of_both_high_water_marks() {
 }
 
 #[test]
-fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_call() {
+fn round_robin_to_crowd_arrives_without_another_call() {
     each_transport("crowd", |context, endpoint| {
         const PEERS: usize = 40;
         // This number is below the high-water mark, so no peer is skipped.
@@ -259,7 +259,7 @@ fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_ca
             push.send(b"", Flags::NONE).unwrap();
             greeted = 0;
             for pull in &mut pulls {
-                let mut items = [Item { watched: Watched::Socket(pull), events: POLLIN, revents: 0 }];
+                let mut items = [Item { watched: PollTarget::Socket(pull), events: POLLIN, revents: 0 }];
                 greeted += poll(&mut items, Some(Duration::ZERO)).unwrap();
             }
         }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::policy::{Folder, monitor, refused, socket, text, under, until};
+use common::policy::{Folder, context_with_policy, monitor, refused, socket, text, wait_for_event};
 use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ const DISCONNECTED: u16 = 0x200;
 const LAST_OF_KEYS: [u8; 32] = [7; 32];
 
 #[test]
-fn loopback_refuses_what_others_can_reach() {
+fn loopback_refuses_reachable_endpoints() {
     test("loopback_refuses_what_others_can_reach", |context| {
         context.set_policy("loopback").unwrap();
         assert_eq!(context.set_policy("audit"), Err(Error::Invalid), "it has one");
@@ -168,7 +168,7 @@ fn peers_are_refused_by_their_address_and_user() {
         let mut events = monitor(context, &mut server);
         let tcp = bind(&mut server, "tcp://127.0.0.1:*");
         let far = connected(context, SocketType::Dealer, &tcp);
-        until(&mut events, ACCEPT_FAILED);
+        wait_for_event(&mut events, ACCEPT_FAILED);
         drop(far);
         let ipc = bind(&mut server, &format!("ipc://{}/socket", folder.0.display()));
         let mut near = connected(context, SocketType::Dealer, &ipc);
@@ -177,7 +177,7 @@ fn peers_are_refused_by_their_address_and_user() {
         assert_eq!(recv(&mut server), b"hello");
         // Connected peers must disconnect when the policy changes.
         folder.file("policy.toml", &rules(own + 1));
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         set(&mut near, LINGER, 0);
     });
 }
@@ -187,7 +187,7 @@ fn programs_that_know_nothing_of_it_are_wrapped() {
     test("programs_that_know_nothing_of_it_are_wrapped", |context| {
         let folder = Folder::new("wrap");
         let (at, to) = folder.wraps();
-        let (ours, theirs) = (under(&at), under(&to));
+        let (ours, theirs) = (context_with_policy(&at), context_with_policy(&to));
         let mut server = socket(&ours, SocketType::Rep);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         let (between, seen) = relay(endpoint.strip_prefix("tcp://").unwrap());
@@ -221,7 +221,7 @@ fn a_key_that_is_taken_away_ends_its_connection() {
     test("a_key_that_is_taken_away_ends_its_connection", |context| {
         let folder = Folder::new("trust");
         let (at, to) = folder.wraps();
-        let (ours, theirs) = (under(&at), under(&to));
+        let (ours, theirs) = (context_with_policy(&at), context_with_policy(&to));
         let mut server = socket(&ours, SocketType::Pull);
         let mut events = monitor(&ours, &mut server);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
@@ -235,8 +235,8 @@ fn a_key_that_is_taken_away_ends_its_connection() {
             stranger
         };
         let _refused = stranger();
-        until(&mut events, HANDSHAKE_FAILED_AUTH);
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, HANDSHAKE_FAILED_AUTH);
+        wait_for_event(&mut events, DISCONNECTED);
         let mut client = socket(&theirs, SocketType::Push);
         client.connect(&endpoint).unwrap();
         client.send(b"trusted", Flags::NONE).unwrap();
@@ -244,7 +244,7 @@ fn a_key_that_is_taken_away_ends_its_connection() {
         // Add the stranger's key to the trusted keys, and remove the client's key.
         folder.file("clients/two.pub", &text(&public_key(&[3; 32])));
         fs::remove_file(folder.0.join("clients/one.pub")).unwrap();
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         let mut friend = stranger();
         friend.send(b"by now", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"by now");
@@ -270,12 +270,12 @@ fn limits_keep_peers_away() {
         first.send(b"first", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"first");
         let mut second = connected(context, SocketType::Push, &endpoint);
-        until(&mut events, ACCEPT_FAILED);
+        wait_for_event(&mut events, ACCEPT_FAILED);
         drop(first);
         second.send(b"second", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"second");
         second.send(&[0; 1001], Flags::NONE).unwrap();
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         let mut own = [0; 8];
         server.option(MAXMSGSIZE, &mut own).unwrap();
         assert_eq!(i64::from_ne_bytes(own), -1, "the program sees its own options");
@@ -300,7 +300,7 @@ fn accepted(at: &str) -> TcpStream {
 }
 
 #[test]
-fn silent_newcomers_make_room_before_those_that_speak() {
+fn silent_newcomers_are_closed_first() {
     test("silent_newcomers_make_room_before_those_that_speak", |context| {
         let folder = Folder::new("silent");
         context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
@@ -319,7 +319,7 @@ fn silent_newcomers_make_room_before_those_that_speak() {
 }
 
 #[test]
-fn newcomers_from_one_address_do_not_take_the_room_of_others() {
+fn newcomers_from_one_address_do_not_crowd_out_others() {
     test("newcomers_from_one_address_do_not_take_the_room_of_others", |context| {
         let folder = Folder::new("address");
         context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
@@ -406,7 +406,7 @@ fn name_and_password_do_not_go_out_where_curve_is_wanted() {
     test("name_and_password_do_not_go_out_where_curve_is_wanted", |_| {
         let folder = Folder::new("password");
         let (at, to) = folder.wraps();
-        let (ours, theirs) = (under(&at), under(&to));
+        let (ours, theirs) = (context_with_policy(&at), context_with_policy(&to));
         let mut server = socket(&ours, SocketType::Pull);
         set(&mut server, PLAIN_SERVER, 1);
         refused(server.bind("tcp://127.0.0.1:*"));
@@ -451,7 +451,7 @@ fn strict_never_sends_to_another_user() {
         client.send(b"one", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"one");
         server.unbind(&endpoint).unwrap();
-        until(&mut events, DISCONNECTED);
+        wait_for_event(&mut events, DISCONNECTED);
         fs::remove_file(&path).unwrap();
         // When the client reconnects, another user listens. Only root can test this.
         let mut other = Command::new(std::env::current_exe().unwrap());
@@ -462,7 +462,7 @@ fn strict_never_sends_to_another_user() {
         let mut said = said.skip_while(|line| line != "listens");
         assert!(said.next().is_some());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        until(&mut events, HANDSHAKE_FAILED_NO_DETAIL);
+        wait_for_event(&mut events, HANDSHAKE_FAILED_NO_DETAIL);
         assert!(other.wait().unwrap().success(), "it has received something");
         // The unsent message waits for the right peer.
         client.send(b"secret", Flags::NONE).unwrap();

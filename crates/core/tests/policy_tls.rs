@@ -216,7 +216,7 @@ impl Admitted {
 }
 
 #[test]
-fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
+fn removed_authority_closes_its_clients() {
     test("an_authority_that_is_taken_away_ends_the_connections_of_its_clients", |context| {
         let mut admitted = Admitted::new("clients");
         let mut mallory = socket(context, SocketType::Push);
@@ -282,7 +282,7 @@ fn a_name_and_a_password_go_through_tls() {
 }
 
 #[test]
-fn what_cannot_be_wrapped_is_refused() {
+fn unwrappable_endpoints_are_refused() {
     test("what_cannot_be_wrapped_is_refused", |_| {
         let folder = Folder::new("cannot");
         let ours = folder.server();

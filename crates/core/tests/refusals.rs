@@ -6,7 +6,8 @@
 mod common;
 
 use common::policy::{
-    Event, Folder, event, events, monitor, next, refused, socket, text, under, until, with_key,
+    Event, Folder, context_with_policy, event, events, monitor, next, refused, socket, text, wait_for_event,
+    with_key,
 };
 use common::{bind, connected, recv, set, test};
 use std::fs;
@@ -28,7 +29,7 @@ fn permission(rest: &str) -> String {
     format!("Permission denied: {rest}")
 }
 
-fn no_room(rest: &str) -> String {
+fn no_buffer_space(rest: &str) -> String {
     format!("No buffer space available: {rest}")
 }
 
@@ -59,14 +60,14 @@ fn calls_that_are_refused() {
         let mut radio = socket(context, SocketType::Dish);
         let mut told = monitor(context, &mut radio);
         refused(radio.bind("udp://127.0.0.1:5555"));
-        until(&mut told, BIND_FAILED as u16);
+        wait_for_event(&mut told, BIND_FAILED as u16);
         // Versions 1 and 2 report the most similar event of libzmq.
         let mut plain = socket(context, SocketType::Dealer);
         let mut told = monitor(context, &mut plain);
         refused(plain.bind("tcp://127.0.0.1:*"));
-        until(&mut told, BIND_FAILED as u16);
+        wait_for_event(&mut told, BIND_FAILED as u16);
         refused(plain.connect("tcp://127.0.0.1:9"));
-        until(&mut told, FAILED_NO_DETAIL as u16);
+        wait_for_event(&mut told, FAILED_NO_DETAIL as u16);
     });
 }
 
@@ -98,7 +99,7 @@ fn keys_that_are_not_trusted() {
     test("keys_that_are_not_trusted", |context| {
         let folder = Folder::new("refused-keys");
         let (at, to) = folder.wraps();
-        let (ours, theirs) = (under(&at), under(&to));
+        let (ours, theirs) = (context_with_policy(&at), context_with_policy(&to));
         let mut server = socket(&ours, SocketType::Pull);
         let mut told = events(&ours, &mut server);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
@@ -176,7 +177,7 @@ fn connections_have_a_limit() {
 }
 
 #[test]
-fn those_that_say_nothing_make_room_for_others() {
+fn silent_peers_are_closed_for_new_ones() {
     test("those_that_say_nothing_make_room_for_others", |context| {
         let folder = Folder::new("handshakes");
         let (mut server, mut told, endpoint) = limited(context, &folder, SocketType::Pull, "handshakes = 3");
@@ -187,7 +188,7 @@ fn those_that_say_nothing_make_room_for_others() {
         let mut last = connected(context, SocketType::Push, &endpoint);
         last.send(b"last", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"last", "though so many wait to be let in");
-        let reason = no_room(&limit(&folder, "handshakes"));
+        let reason = no_buffer_space(&limit(&folder, "handshakes"));
         for stream in silent.into_iter().take(47) {
             tells(&mut told, FAILED_NO_DETAIL, ENOBUFS, &reason);
             is_closed(stream);
@@ -208,7 +209,7 @@ fn a_handshake_has_a_limit_of_bytes() {
         let head = [&[6, 0, 0, 0, 0, 0, 0, 0xEA, 0x60][..], b"\x05READY\x04X-Me\0\0\xEA\0"].concat();
         attacker.write_all(&[greeting(), head, vec![7; 2000]].concat()).unwrap();
         is_closed(attacker);
-        tells(&mut told, FAILED_NO_DETAIL, ENOBUFS, &no_room(&limit(&folder, "handshake_bytes")));
+        tells(&mut told, FAILED_NO_DETAIL, ENOBUFS, &no_buffer_space(&limit(&folder, "handshake_bytes")));
         let mut good = connected(context, SocketType::Push, &endpoint);
         good.send(b"good", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"good");
@@ -238,14 +239,14 @@ fn messages_and_subscriptions_have_limits() {
             many.set_option(SUBSCRIBE, &number.to_le_bytes()).unwrap();
         }
         while recv(&mut server)[0] == 1 {}
-        loses(&mut told, &no_room(&limit(&folder, "subscription_bytes_per_peer")));
+        loses(&mut told, &no_buffer_space(&limit(&folder, "subscription_bytes_per_peer")));
         server.send(b"good", Flags::NONE).unwrap();
         assert_eq!(recv(&mut good), b"good");
     });
 }
 
 #[test]
-fn a_peer_that_does_not_read_has_to_go() {
+fn peer_that_does_not_read_is_closed() {
     test("a_peer_that_does_not_read_has_to_go", |context| {
         let folder = Folder::new("unread");
         let limits = "unread_bytes_per_peer = 1000000";
@@ -259,7 +260,7 @@ fn a_peer_that_does_not_read_has_to_go() {
         // The publisher has processed the subscription, or will soon.
         let body = vec![7; 100_000];
         let mut sent = 0;
-        let reason = no_room(&limit(&folder, "unread_bytes_per_peer"));
+        let reason = no_buffer_space(&limit(&folder, "unread_bytes_per_peer"));
         let lost = loop {
             server.send(&body, Flags::NONE).unwrap();
             sent += 1;
@@ -287,7 +288,7 @@ fn next_now(told: &mut Socket, wanted: u64) -> Option<Event> {
 }
 
 #[test]
-fn what_the_program_does_not_read_is_not_taken() {
+fn unread_messages_stop_reading_from_peer() {
     test("what_the_program_does_not_read_is_not_taken", |context| {
         let folder = Folder::new("unreceived");
         let limits = "unread_bytes_per_peer = 100000";
@@ -337,7 +338,7 @@ fn a_list_of_keys_is_one_user() {
              [[rules]]\ncall = \"accept\"\nuser_id = \"staff\"\naction = \"allow\"\n\
              [[rules]]\ncall = \"accept\"\naction = \"refuse\"\n"
         );
-        let ours = under(&folder.file("policy.toml", &rules));
+        let ours = context_with_policy(&folder.file("policy.toml", &rules));
         let mut server = socket(&ours, SocketType::Pull);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         for secret in [2, 3] {

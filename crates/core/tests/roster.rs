@@ -26,7 +26,7 @@ fn now() -> Option<Instant> {
 }
 
 #[test]
-fn peers_are_listed_with_what_went_to_each() {
+fn peers_are_listed_with_their_counters() {
     test("peers", |context| {
         let (mut router, endpoint) = bound(context, SocketType::Router, "tcp://127.0.0.1:*");
         assert_eq!(router.peers(), Ok(Vec::new()));
@@ -67,7 +67,7 @@ fn peers_are_listed_with_what_went_to_each() {
 }
 
 #[test]
-fn a_peer_that_is_not_there_is_listed_as_such() {
+fn unconnected_peer_is_listed() {
     test("away", |context| {
         let (vacant, endpoint) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
         drop(vacant);

@@ -106,7 +106,7 @@ fn secure(mechanism: Mechanism, server: &mut Socket, client: &mut Socket) {
 }
 
 /// Returns a PULL server in the domain "home", and a PUSH client that has not connected yet.
-fn ends(context: &Context, mechanism: Mechanism) -> (Socket, Socket) {
+fn server_and_client(context: &Context, mechanism: Mechanism) -> (Socket, Socket) {
     let mut server = context.socket(SocketType::Pull).unwrap();
     let mut client = context.socket(SocketType::Push).unwrap();
     server.set_option(ZAP_DOMAIN, b"home").unwrap();
@@ -138,7 +138,7 @@ fn a_handler_lets_in_and_names_the_peer() {
     test("allow", |context| {
         let mut handler = handler(context, SocketType::Rep);
         for mechanism in [Null, Plain, Curve] {
-            let (mut server, mut client) = ends(context, mechanism);
+            let (mut server, mut client) = server_and_client(context, mechanism);
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             assert_eq!(recv_all(&mut handler), request(mechanism));
             send_all(&mut handler, &[b"1.0", b"1", b"200", b"OK", b"user", METADATA]);
@@ -158,11 +158,11 @@ fn a_handler_lets_in_and_names_the_peer() {
 fn a_router_may_be_the_handler_and_ask_in_any_order() {
     test("router", |context| {
         let mut handler = handler(context, SocketType::Router);
-        let (mut server, mut client) = ends(context, Curve);
+        let (mut server, mut client) = server_and_client(context, Curve);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         client.connect(&endpoint).unwrap();
         let first = recv_all(&mut handler);
-        let (_, mut other) = ends(context, Curve);
+        let (_, mut other) = server_and_client(context, Curve);
         other.connect(&endpoint).unwrap();
         let second = recv_all(&mut handler);
         assert_ne!(first[0], second[0], "a pipe for each handshake");
@@ -176,13 +176,13 @@ fn a_router_may_be_the_handler_and_ask_in_any_order() {
 }
 
 #[test]
-fn refusals_are_heard_at_both_ends() {
+fn refusals_are_reported_at_both_ends() {
     test("deny", |context| {
         let mut handler = handler(context, SocketType::Rep);
         for (round, (mechanism, status)) in
             [Null, Plain, Curve].into_iter().flat_map(|m| [(m, b"400"), (m, b"500")]).enumerate()
         {
-            let (mut server, mut client) = ends(context, mechanism);
+            let (mut server, mut client) = server_and_client(context, mechanism);
             let mut at_server =
                 monitor(context, &mut server, &format!("s{round}"), HANDSHAKES | DISCONNECTED);
             let mut at_client =
@@ -201,12 +201,12 @@ fn refusals_are_heard_at_both_ends() {
 
 /// C programs use version 2 of the monitor, so its format must not change.
 #[test]
-fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
+fn only_detailed_monitor_shows_refused_credentials() {
     test("detail", |context| {
         let mut handler = handler(context, SocketType::Rep);
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
             for in_detail in [false, true] {
-                let (mut server, mut client) = ends(context, mechanism);
+                let (mut server, mut client) = server_and_client(context, mechanism);
                 let name = format!("inproc://{in_detail}{round}");
                 if in_detail {
                     server.monitor_in_detail(&name).unwrap();
@@ -239,10 +239,10 @@ fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
 }
 
 #[test]
-fn a_temporary_failure_is_not_told() {
+fn temporary_zap_failure_is_not_reported() {
     test("temporary", |context| {
         let mut handler = handler(context, SocketType::Rep);
-        let (mut server, mut client) = ends(context, Plain);
+        let (mut server, mut client) = server_and_client(context, Plain);
         let mut at_server = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
         let mut at_client = monitor(context, &mut client, "client", HANDSHAKES | DISCONNECTED | 0x400);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
@@ -278,7 +278,7 @@ fn replies_are_checked() {
     test("replies", move |context| {
         let mut handler = handler(context, SocketType::Rep);
         for (round, (frames, code)) in bad.into_iter().enumerate() {
-            let (mut server, mut client) = ends(context, Curve);
+            let (mut server, mut client) = server_and_client(context, Curve);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             recv_all(&mut handler);
@@ -308,7 +308,7 @@ fn without_a_handler_the_options_decide() {
             .flat_map(|m| [(m, 0, true), (m, 1, true), (m, 1, false)])
             .enumerate()
         {
-            let (mut server, mut client) = ends(context, mechanism);
+            let (mut server, mut client) = server_and_client(context, mechanism);
             if !domain {
                 server = context.socket(SocketType::Pull).unwrap();
                 secure(mechanism, &mut server, &mut client);
@@ -330,7 +330,7 @@ fn a_handler_that_cannot_answer_lets_no_peer_in() {
     test("unfit", |context| {
         let _unfit = handler(context, SocketType::Pull);
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
-            let (mut server, mut client) = ends(context, mechanism);
+            let (mut server, mut client) = server_and_client(context, mechanism);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             assert_eq!(next_event(&mut events), (FAILED_NO_DETAIL, EFAULT));
@@ -343,7 +343,7 @@ fn a_handler_that_leaves_lets_no_peer_in() {
     test("leaves", |context| {
         for (round, mechanism) in [Null, Plain, Curve].into_iter().enumerate() {
             let mut handler = handler(context, SocketType::Rep);
-            let (mut server, mut client) = ends(context, mechanism);
+            let (mut server, mut client) = server_and_client(context, mechanism);
             set(&mut server, HANDSHAKE_IVL, 50);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
@@ -358,7 +358,7 @@ fn a_handler_that_leaves_lets_no_peer_in() {
 fn a_context_ends_with_questions_open() {
     test("open questions", |context| {
         let mut handler = handler(context, SocketType::Rep);
-        let (mut server, mut client) = ends(context, Curve);
+        let (mut server, mut client) = server_and_client(context, Curve);
         client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
         recv(&mut handler);
         drop((server, client, handler));
@@ -366,9 +366,9 @@ fn a_context_ends_with_questions_open() {
 }
 
 #[test]
-fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
+fn curve_client_reconnects_and_stays_encrypted() {
     test("reconnect", |context| {
-        let (mut server, mut client) = ends(context, Curve);
+        let (mut server, mut client) = server_and_client(context, Curve);
         let endpoint = tautline_testkit::endpoint::tcp();
         server.bind(&endpoint).unwrap();
         let mut events = monitor(context, &mut client, "client", SUCCEEDED);
@@ -379,7 +379,7 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
             client.send(&[round; 100_000], Flags::NONE).unwrap();
             assert_eq!(recv(&mut server).as_slice(), [round; 100_000]);
             server.close();
-            (server, _) = ends(context, Curve);
+            (server, _) = server_and_client(context, Curve);
             // The previous server has freed the address at once.
             server.bind(&endpoint).unwrap();
         }
@@ -388,10 +388,10 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
 
 /// We close a refused peer that keeps sending. Otherwise we would read from it for as long as it sends.
 #[test]
-fn a_refused_peer_that_goes_on_is_let_go() {
+fn refused_peer_that_keeps_sending_is_closed() {
     test("talkative", |context| {
         let mut handler = handler(context, SocketType::Rep);
-        let (mut server, _) = ends(context, Plain);
+        let (mut server, _) = server_and_client(context, Plain);
         // Without this option, the time limit of the handshake would end the connection.
         set(&mut server, HANDSHAKE_IVL, 0);
         let mut events = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
@@ -413,7 +413,7 @@ fn a_refused_peer_that_goes_on_is_let_go() {
 #[test]
 fn strangers_do_not_get_past_the_greeting() {
     test("strangers", |context| {
-        let (mut server, mut client) = ends(context, Curve);
+        let (mut server, mut client) = server_and_client(context, Curve);
         let mut events = monitor(context, &mut server, "server", HANDSHAKES);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         let mut null = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();

@@ -9,7 +9,7 @@ mod common;
 use common::{bound, connected, recv, set, test};
 use std::thread;
 
-use tautline_core::poller::{self, Item, POLLIN, Watched};
+use tautline_core::poller::{self, Item, POLLIN, PollTarget};
 use tautline_core::{Context, Error, Flags, Socket, SocketType};
 
 const SNDHWM: i32 = 23;
@@ -89,7 +89,7 @@ fn many_sockets_in_one_poll() {
         while missing > 0 {
             let mut items: Vec<_> = near
                 .iter_mut()
-                .map(|socket| Item { watched: Watched::Socket(socket), events: POLLIN, revents: 0 })
+                .map(|socket| Item { watched: PollTarget::Socket(socket), events: POLLIN, revents: 0 })
                 .collect();
             assert!(poller::poll(&mut items, None).unwrap() > 0);
             let ready: Vec<_> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
@@ -146,7 +146,7 @@ fn an_owner_that_waits_on_the_descriptor() {
         });
         for number in 0..2_000_u32 {
             while get(&mut near, EVENTS) & i32::from(POLLIN) == 0 {
-                let item = Item { watched: Watched::Descriptor(fd), events: POLLIN, revents: 0 };
+                let item = Item { watched: PollTarget::Descriptor(fd), events: POLLIN, revents: 0 };
                 poller::poll(&mut [item], None).unwrap();
             }
             assert_eq!(recv(&mut near), number.to_le_bytes());
@@ -205,7 +205,7 @@ fn the_end_of_a_peer_comes_behind_its_last_message() {
 
 /// A non-blocking receive only reads memory. The socket still notices the end of its peer.
 #[test]
-fn an_owner_that_only_tries_and_never_waits_sees_its_peer_go() {
+fn polling_owner_notices_disconnect() {
     test("go", |context| {
         let (mut near, endpoint) = bound(context, SocketType::Pull, "ipc://*");
         near.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();

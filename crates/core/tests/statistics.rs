@@ -81,7 +81,7 @@ fn traffic_is_counted_at_both_ends_and_stays_counted() {
 }
 
 #[test]
-fn drops_are_told_with_their_reason() {
+fn drops_are_counted_by_reason() {
     with_watchdog(LIMIT, "drops", || {
         let context = Context::new();
         let mut publisher = context.socket(SocketType::XPub).unwrap();

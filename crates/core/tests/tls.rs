@@ -106,7 +106,7 @@ fn port(endpoint: &str) -> &str {
 }
 
 #[test]
-fn a_server_of_several_names_shows_what_is_asked_for() {
+fn server_shows_certificate_of_requested_name() {
     test("a_server_of_several_names_shows_what_is_asked_for", |context| {
         let mut server = socket(context, SocketType::Pull);
         let all = |parts: [&str; 2]| parts.concat();
@@ -188,7 +188,7 @@ const GOOD: Case =
     Case { server: [SERVER, SERVER_KEY], clients: "", trust: CA, name: "", client: ["", ""], events: [0, 0] };
 
 #[test]
-fn both_ends_are_told_why_they_do_not_get_on() {
+fn both_ends_report_the_handshake_error() {
     test("both_ends_are_told_why_they_do_not_get_on", |context| {
         let alice = [CLIENT, CLIENT_KEY];
         let mallory = [with::OTHER_CLIENT, with::OTHER_CLIENT_KEY];
@@ -368,7 +368,7 @@ fn a_lost_connection_is_made_again() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_at_once() {
+fn impossible_settings_are_refused_at_once() {
     test("what_cannot_work_is_refused_at_once", |context| {
         let mut nothing = socket(context, SocketType::Pull);
         assert_eq!(nothing.bind(ANY), Err(Error::Invalid));

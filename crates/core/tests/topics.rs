@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::policy::{Folder, events, next, socket, text, under, with_key};
+use common::policy::{Folder, context_with_policy, events, next, socket, text, with_key};
 use common::{bind, recv, set, test};
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -64,7 +64,7 @@ fn receives(socket: &mut Socket, expected: &[&str]) {
 fn receives_from(socket: &mut Socket, other: &mut Socket, expected: &[&str]) {
     let mut found = Vec::new();
     while found.len() < expected.len() {
-        look(other);
+        expect_no_message(other);
         let mut message = Message::new();
         if socket.recv_message(&mut message, Flags::DONTWAIT).is_ok() {
             found.push(String::from_utf8_lossy(message.as_slice()).into_owned());
@@ -75,7 +75,7 @@ fn receives_from(socket: &mut Socket, other: &mut Socket, expected: &[&str]) {
 
 /// Lets the socket process its events. Its queue must be empty.
 #[track_caller]
-fn look(socket: &mut Socket) {
+fn expect_no_message(socket: &mut Socket) {
     assert_eq!(socket.recv_message(&mut Message::new(), Flags::DONTWAIT).err(), Some(Error::Again));
 }
 
@@ -89,10 +89,10 @@ const TWO: &str = "[[topics]]\nname = \"alice's\"\nuser_id = \"alice\"\nsubscrib
                    [[topics]]\nuser_id = \"bob\"\nsubscribe = \"b/\"\n";
 
 #[test]
-fn subscribers_get_what_their_users_may_see() {
+fn subscribers_get_only_permitted_topics() {
     test("subscribers_get_what_their_users_may_see", |context| {
         let folder = Folder::new("topics");
-        let ours = under(&policy(&folder, TWO));
+        let ours = context_with_policy(&policy(&folder, TWO));
         let mut publisher = socket(&ours, SocketType::XPub);
         let mut events = events(&ours, &mut publisher);
         let endpoint = bind(&mut publisher, "tcp://127.0.0.1:*");
@@ -128,7 +128,7 @@ fn subscribers_get_what_their_users_may_see() {
 fn a_policy_that_changes_counts_for_those_that_are_there() {
     test("a_policy_that_changes_counts_for_those_that_are_there", |context| {
         let folder = Folder::new("changed-topics");
-        let ours = under(&policy(&folder, TWO));
+        let ours = context_with_policy(&policy(&folder, TWO));
         let mut publisher = socket(&ours, SocketType::XPub);
         let mut events = events(&ours, &mut publisher);
         let endpoint = bind(&mut publisher, "tcp://127.0.0.1:*");
@@ -153,7 +153,7 @@ fn a_policy_that_changes_counts_for_those_that_are_there() {
 fn a_program_that_decides_is_bound_by_it() {
     test("a_program_that_decides_is_bound_by_it", |context| {
         let folder = Folder::new("manual-topics");
-        let ours = under(&policy(&folder, TWO));
+        let ours = context_with_policy(&policy(&folder, TWO));
         let mut publisher = socket(&ours, SocketType::XPub);
         set(&mut publisher, XPUB_MANUAL, 1);
         let endpoint = bind(&mut publisher, "tcp://127.0.0.1:*");
@@ -175,10 +175,10 @@ fn a_program_that_decides_is_bound_by_it() {
 }
 
 #[test]
-fn what_does_not_match_is_no_way_around_it() {
+fn inverted_matching_does_not_bypass_policy() {
     test("what_does_not_match_is_no_way_around_it", |context| {
         let folder = Folder::new("inverse-topics");
-        let ours = under(&policy(&folder, TWO));
+        let ours = context_with_policy(&policy(&folder, TWO));
         let mut publisher = socket(&ours, SocketType::XPub);
         set(&mut publisher, INVERT_MATCHING, 1);
         let endpoint = bind(&mut publisher, "tcp://127.0.0.1:*");
@@ -196,12 +196,12 @@ fn what_does_not_match_is_no_way_around_it() {
 }
 
 #[test]
-fn publishers_are_heard_where_they_may_publish() {
+fn publishers_reach_only_permitted_topics() {
     test("publishers_are_heard_where_they_may_publish", |context| {
         let folder = Folder::new("publishers");
         for socket_type in [SocketType::Sub, SocketType::XSub] {
             let topics = "[[topics]]\nuser_id = \"alice\"\npublish = [\"a/\"]\n";
-            let ours = under(&policy(&folder, topics));
+            let ours = context_with_policy(&policy(&folder, topics));
             let mut subscriber = socket(&ours, socket_type);
             let mut events = events(&ours, &mut subscriber);
             match socket_type {
@@ -239,7 +239,7 @@ fn publishers_are_heard_where_they_may_publish() {
 fn next_refused(subscriber: &mut Socket, events: &mut Socket) -> String {
     let before = refused(subscriber);
     while refused(subscriber) == before {
-        look(subscriber);
+        expect_no_message(subscriber);
     }
     next(events, TOPIC_REFUSED).user_id
 }
@@ -255,7 +255,7 @@ fn publishers_are_known_by_their_endpoints_and_keys() {
              [[topics]]\nuser_id = \"orders\"\npublish = \"orders/\"\n\
              [[topics]]\nendpoint = \"ipc://*/news\"\npublish = \"news/\"\n"
         );
-        let theirs = under(&folder.file("policy.toml", &text));
+        let theirs = context_with_policy(&folder.file("policy.toml", &text));
         let mut publisher = socket(context, SocketType::XPub);
         set(&mut publisher, 47, 1);
         publisher.set_option(49, &[1; 32]).unwrap();
@@ -302,7 +302,7 @@ fn users_of_this_machine_are_known_by_their_numbers() {
         stranger.set_option(SUBSCRIBE, b"").unwrap();
         stranger.connect(&far).unwrap();
         while refused(&mut publisher) == 0 {
-            look(&mut publisher);
+            expect_no_message(&mut publisher);
         }
         assert!(next(&mut events, TOPIC_REFUSED).reason.contains("may not subscribe to ``"));
         // Peers within this program are not checked.

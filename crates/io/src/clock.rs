@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_measure_what_the_kernel_clock_measures() {
+    fn ticks_agree_with_the_kernel_clock() {
         calibrate();
         let (outer, first) = (monotonic_nanos(), ticks());
         let inner = monotonic_nanos();

@@ -10,18 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[cfg_attr(windows, path = "fork/windows.rs")]
 mod os;
 
-/// Number of forks between this process and the ancestor that called [`watch`] first.
+/// Number of forks between this process and the ancestor that called [`start_counting`] first.
 // Relaxed: own: written only while the child has one thread.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of forks between this process and the ancestor that called [`watch`] first.
+/// Returns the number of forks between this process and the ancestor that called [`start_counting`]
+/// first.
 #[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Relaxed)
 }
 
 /// Starts to count forks. Has no effect after the first call.
-pub fn watch() {
+pub fn start_counting() {
     // Relaxed: number: one thread registers, and other threads need not wait for it.
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Relaxed) {
@@ -47,8 +48,8 @@ mod tests {
 
     #[test]
     fn a_child_is_of_the_next_generation() {
-        watch();
-        watch();
+        start_counting();
+        start_counting();
         let mine = generation();
         // SAFETY: the child reads a number and ends; it takes no lock.
         let child = unsafe { libc::fork() };

@@ -21,7 +21,7 @@ pub use lookup::{addresses, numeric_addresses};
 
 /// Address families that the caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum AcceptedFamily {
     /// IPv4 only.
     V4,
     /// Both, in the system's order of preference (RFC 6724), which puts unreachable addresses last.
@@ -30,13 +30,13 @@ pub enum Family {
     V6,
 }
 
-impl Family {
+impl AcceptedFamily {
     /// True if the caller accepts `address`.
     pub fn admits(self, address: &IpAddr) -> bool {
         match self {
-            Family::V4 => address.is_ipv4(),
-            Family::Any => true,
-            Family::V6 => address.is_ipv6(),
+            AcceptedFamily::V4 => address.is_ipv4(),
+            AcceptedFamily::Any => true,
+            AcceptedFamily::V6 => address.is_ipv6(),
         }
     }
 }
@@ -61,7 +61,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    questions: VecDeque<Question>,
+    questions: VecDeque<LookupRequest>,
     /// True if a thread takes the questions. The thread clears this under the lock, so that no
     /// question is left without a thread.
     running: bool,
@@ -71,12 +71,13 @@ struct State {
 impl State {
     /// Adds a question. Before the list grows, removes the questions whose asker is gone, and
     /// returns them.
-    fn add(&mut self, question: Question) -> VecDeque<Question> {
+    fn add(&mut self, question: LookupRequest) -> VecDeque<LookupRequest> {
         let mut unwanted = VecDeque::new();
         if self.questions.len() == self.questions.capacity() {
             let wanted;
-            (wanted, unwanted) =
-                std::mem::take(&mut self.questions).into_iter().partition(|question| question.asker.waits());
+            (wanted, unwanted) = std::mem::take(&mut self.questions)
+                .into_iter()
+                .partition(|question| question.asker.is_waiting());
             self.questions = wanted;
         }
         self.questions.push_back(question);
@@ -84,29 +85,29 @@ impl State {
     }
 }
 
-struct Question {
+struct LookupRequest {
     host: String,
     port: u16,
-    family: Family,
+    family: AcceptedFamily,
     asker: Box<dyn Asker>,
 }
 
 /// Receiver of an answer.
 trait Asker: Send {
     /// True if the asker still waits.
-    fn waits(&self) -> bool;
+    fn is_waiting(&self) -> bool;
     /// Delivers the answer.
     fn answer(self: Box<Self>, outcome: Outcome);
 }
 
 /// An asker that may be dropped before the answer comes.
-struct Waiting<T, F> {
+struct WeakCallback<T, F> {
     asker: Weak<T>,
     done: F,
 }
 
-impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for Waiting<T, F> {
-    fn waits(&self) -> bool {
+impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for WeakCallback<T, F> {
+    fn is_waiting(&self) -> bool {
         self.asker.strong_count() > 0
     }
 
@@ -144,12 +145,12 @@ impl Resolver {
         &self,
         host: String,
         port: u16,
-        family: Family,
+        family: AcceptedFamily,
         asker: &Arc<T>,
         done: impl FnOnce(Arc<T>, Outcome) + Send + 'static,
     ) -> io::Result<()> {
-        let asker = Box::new(Waiting { asker: Arc::downgrade(asker), done });
-        let question = Question { host, port, family, asker };
+        let asker = Box::new(WeakCallback { asker: Arc::downgrade(asker), done });
+        let question = LookupRequest { host, port, family, asker };
         let mut state = self.shared.state();
         if !state.running {
             let shared = self.shared.clone();
@@ -193,7 +194,7 @@ impl Shared {
         let _own = thread::OwnThread::new();
         thread::set_name(&self.name);
         while let Some(question) = self.next() {
-            if question.asker.waits() {
+            if question.asker.is_waiting() {
                 let outcome = addresses(&question.host, question.port, question.family);
                 question.asker.answer(outcome);
             }
@@ -201,7 +202,7 @@ impl Shared {
     }
 
     /// Returns the next question, or `None` if the thread must end.
-    fn next(&self) -> Option<Question> {
+    fn next(&self) -> Option<LookupRequest> {
         let state = self.state();
         let nothing_to_do = |state: &mut State| state.questions.is_empty() && !state.dropped;
         let (mut state, _) = self
@@ -216,7 +217,7 @@ impl Shared {
 
 /// Orders addresses as they are best tried (RFC 8305, section 4): alternates between the families,
 /// starting with the family of the first address. Each family keeps its order.
-pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub fn interleave_families(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut these, mut others): (VecDeque<_>, VecDeque<_>) =
         addresses.into_iter().partition(|address| address.is_ipv6() == first);

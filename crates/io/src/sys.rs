@@ -23,9 +23,9 @@ pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
 #[cfg(unix)]
 mod posix;
 #[cfg(windows)]
-pub(crate) use os::{REUSE_PORT_OF_THE_GONE, check_open};
+pub(crate) use os::{REUSE_OLD_PORT, check_open};
 #[cfg(unix)]
-pub(crate) use posix::{REUSE_PORT_OF_THE_GONE, check_open, set_close_on_exec_and_nonblocking, timespec};
+pub(crate) use posix::{REUSE_OLD_PORT, check_open, set_close_on_exec_and_nonblocking, timespec};
 
 /// Returns the value of a C call that returns -1 on failure.
 pub(crate) fn check(value: libc::c_int) -> io::Result<libc::c_int> {

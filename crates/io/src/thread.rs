@@ -20,7 +20,7 @@ mod posix;
 use posix as common;
 
 /// Marks a thread of ours for as long as this value lives, from the thread's first act to its last.
-/// Functions registered with [`tautline_mem::thread::at_end`] run at the end.
+/// Functions registered with [`tautline_mem::thread::on_exit`] run at the end.
 #[must_use = "the thread counts as ours only while this value lives"]
 #[derive(Debug)]
 pub struct OwnThread(tautline_mem::thread::OwnThread);

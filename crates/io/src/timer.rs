@@ -26,7 +26,7 @@ mod tests {
     fn with_each(test: impl Fn(TimerFd)) {
         test(TimerFd::new().unwrap());
         #[cfg(linux_kernel)]
-        test(TimerFd::by_thread().unwrap());
+        test(TimerFd::new_with_thread().unwrap());
     }
 
     #[test]

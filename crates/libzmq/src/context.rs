@@ -11,7 +11,7 @@ use tautline_core::{Context, Error};
 
 use crate::error::{fail, status};
 use crate::guard::guard;
-use crate::slot::{Body, Slot, Spare};
+use crate::slot::{FreeSlots, Slot, SlotContent};
 
 /// `ZMQ_IO_THREADS`.
 const IO_THREADS: c_int = 1;
@@ -33,11 +33,11 @@ impl ContextBody {
     }
 }
 
-impl Body for ContextBody {
+impl SlotContent for ContextBody {
     const TAG: u32 = 0xC047_EE01;
 
-    fn spare() -> &'static Spare<Self> {
-        static SPARE: Spare<ContextBody> = Spare::new();
+    fn free_slots() -> &'static FreeSlots<Self> {
+        static SPARE: FreeSlots<ContextBody> = FreeSlots::new();
         &SPARE
     }
 }

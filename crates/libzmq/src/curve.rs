@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_einval() {
+    fn invalid_keys_are_einval() {
         let short = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf";
         let long = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7rq:rM";
         let space = c"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf ";

@@ -22,7 +22,7 @@ use tautline_core::{Closer, Error, SharedSocket, Socket, SocketType};
 use tautline_io::barrier;
 
 use crate::shared;
-use crate::slot::{Body, Slot, Spare};
+use crate::slot::{FreeSlots, Slot, SlotContent};
 
 /// A slot that holds a socket.
 pub(crate) type SocketSlot = Slot<SocketBody>;
@@ -68,11 +68,11 @@ impl Default for SocketBody {
 // is reached only by the thread that retires the slot. All other fields are atomic.
 unsafe impl Sync for SocketBody {}
 
-impl Body for SocketBody {
+impl SlotContent for SocketBody {
     const TAG: u32 = 0x50C4_E701;
 
-    fn spare() -> &'static Spare<Self> {
-        static SPARE: Spare<SocketBody> = Spare::new();
+    fn free_slots() -> &'static FreeSlots<Self> {
+        static SPARE: FreeSlots<SocketBody> = FreeSlots::new();
         &SPARE
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn open(socket: Socket) -> *mut c_void {
 /// NotSocket if the handle is invalid.
 ///
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
@@ -138,11 +138,11 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
 }
 
 /// Access of one caller to a socket. Ends when dropped.
-pub(crate) struct Entry {
+pub(crate) struct SocketGuard {
     slot: &'static SocketSlot,
 }
 
-impl Drop for Entry {
+impl Drop for SocketGuard {
     #[inline(always)]
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `enter`, in case the next caller is another thread
@@ -151,13 +151,13 @@ impl Drop for Entry {
     }
 }
 
-impl Entry {
+impl SocketGuard {
     /// Enters the socket behind a handle. NotSocket if the handle is invalid.
     ///
     /// # Safety
     /// `handle` is null, or points to four readable bytes.
     #[inline(always)]
-    pub(crate) unsafe fn new(handle: *mut c_void) -> Result<Entry, Error> {
+    pub(crate) unsafe fn new(handle: *mut c_void) -> Result<SocketGuard, Error> {
         // SAFETY: guaranteed by the caller.
         let slot = unsafe { SocketSlot::at(handle) }.ok_or(Error::NotSocket)?;
         if slot.body().busy.load(Ordering::Acquire) {
@@ -166,7 +166,7 @@ impl Entry {
         slot.body().busy.store(true, Ordering::Relaxed);
         // Store `busy`, then load `open` in `socket`: pairs with the barrier in `close`.
         compiler_fence(Ordering::SeqCst);
-        Ok(Entry { slot })
+        Ok(SocketGuard { slot })
     }
 
     /// Returns the socket. NotSocket if another thread is closing it.
@@ -184,14 +184,14 @@ impl Entry {
     /// True if this is the handle of a socket that belongs to one thread.
     ///
     /// # Safety
-    /// As for [`Entry::new`].
+    /// As for [`SocketGuard::new`].
     pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
         // SAFETY: guaranteed by the caller.
         unsafe { SocketSlot::at(handle) }.is_some()
     }
 
-    /// Stores the index at which the caller keeps this entry, for [`marked`].
-    pub(crate) fn mark(&self, index: u32) {
+    /// Stores the index at which the caller keeps this entry, for [`stored_index`].
+    pub(crate) fn store_index(&self, index: u32) {
         self.slot.body().mark.store(index, Ordering::Relaxed);
     }
 
@@ -205,8 +205,8 @@ impl Entry {
 /// it against your own entries. `None` if no thread is inside.
 ///
 /// # Safety
-/// As for [`Entry::new`].
-pub(crate) unsafe fn marked(handle: *mut c_void) -> Option<u32> {
+/// As for [`SocketGuard::new`].
+pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
     let body = unsafe { SocketSlot::at(handle) }?.body();
     body.busy.load(Ordering::Relaxed).then(|| body.mark.load(Ordering::Relaxed))
@@ -215,14 +215,14 @@ pub(crate) unsafe fn marked(handle: *mut c_void) -> Option<u32> {
 /// Calls `call` with the socket behind a handle.
 ///
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 #[inline(always)]
 pub(crate) unsafe fn with<T>(
     handle: *mut c_void,
     call: impl FnOnce(&mut Socket) -> Result<T, Error>,
 ) -> Result<T, Error> {
     // SAFETY: guaranteed by the caller.
-    match unsafe { Entry::new(handle) } {
+    match unsafe { SocketGuard::new(handle) } {
         Ok(mut entry) => call(entry.socket()?),
         // SAFETY: guaranteed by the caller.
         Err(_) => unsafe { with_shared(handle, call) },
@@ -230,7 +230,7 @@ pub(crate) unsafe fn with<T>(
 }
 
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 #[cold]
 unsafe fn with_shared<T>(
     handle: *mut c_void,
@@ -244,7 +244,7 @@ unsafe fn with_shared<T>(
 /// the same time.
 ///
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 #[inline(always)]
 pub(crate) unsafe fn transfer<T>(
     handle: *mut c_void,
@@ -252,7 +252,7 @@ pub(crate) unsafe fn transfer<T>(
     many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
 ) -> Result<T, Error> {
     // SAFETY: guaranteed by the caller.
-    match unsafe { Entry::new(handle) } {
+    match unsafe { SocketGuard::new(handle) } {
         Ok(mut entry) => one(entry.socket()?),
         // SAFETY: guaranteed by the caller.
         Err(_) => unsafe { transfer_shared(handle, many) },
@@ -260,7 +260,7 @@ pub(crate) unsafe fn transfer<T>(
 }
 
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 #[cold]
 pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,
@@ -329,9 +329,9 @@ mod tests {
             Handle(open(context.socket(SocketType::Pull).unwrap()))
         }
 
-        fn enter(self) -> Result<Entry, Error> {
+        fn enter(self) -> Result<SocketGuard, Error> {
             // SAFETY: the handle of a slot.
-            unsafe { Entry::new(self.0) }
+            unsafe { SocketGuard::new(self.0) }
         }
 
         fn close(self) -> Result<(), Error> {
@@ -355,7 +355,7 @@ mod tests {
         handle.close().unwrap();
         assert_eq!(handle.enter().err(), Some(Error::NotSocket));
         // SAFETY: null is allowed.
-        assert_eq!(unsafe { Entry::new(null_mut()) }.err(), Some(Error::NotSocket));
+        assert_eq!(unsafe { SocketGuard::new(null_mut()) }.err(), Some(Error::NotSocket));
         context.terminate().unwrap();
     }
 
@@ -365,10 +365,10 @@ mod tests {
         let context = Context::new();
         let handle = Handle::new(&context);
         // SAFETY: the handle of a slot, or null.
-        let seen = |handle: Handle| unsafe { marked(handle.0) };
+        let seen = |handle: Handle| unsafe { stored_index(handle.0) };
         assert_eq!(seen(handle), None);
         let entry = handle.enter().unwrap();
-        entry.mark(7);
+        entry.store_index(7);
         assert_eq!(seen(handle), Some(7));
         drop(entry);
         assert_eq!((seen(handle), seen(Handle(null_mut()))), (None, None));

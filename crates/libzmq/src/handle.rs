@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn invalid_handles_are_refused() {
         let mut words = [0_u64; 2];
         let word: *mut c_void = words.as_mut_ptr().cast();
         // SAFETY: null, or memory of this function.

@@ -29,7 +29,7 @@ pub(crate) fn watch() {
     // Relaxed: number: one thread registers, and the other threads need not wait for it.
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.load(Relaxed) && !WATCHED.swap(true, Relaxed) {
-        fork::watch();
+        fork::start_counting();
         fork::call_in_child(inherit_all);
     }
 }

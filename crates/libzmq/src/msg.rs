@@ -114,7 +114,7 @@ unsafe fn close(object: *mut Message) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller. If `at` finds a message, there is one to release.
     unsafe {
         at(object)?;
-        Message::end(object);
+        Message::drop_in_place(object);
     }
     Ok(())
 }

@@ -8,12 +8,12 @@ use std::ffi::{c_int, c_long, c_short, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tautline_core::poller::{self, Item, Watched};
+use tautline_core::poller::{self, Item, PollTarget};
 use tautline_core::{Error, SharedSocket};
 use tautline_io::fd::{NONE, RawFd};
 use tautline_io::poll::SignalMask;
 
-use crate::entry::{self, Entry};
+use crate::entry::{self, SocketGuard};
 use crate::error::{fail, size};
 use crate::guard::guard;
 use crate::shared;
@@ -31,15 +31,15 @@ pub struct PollItem {
 const USUAL: usize = 16;
 
 /// A socket while it is watched.
-enum Hold {
+enum WatchedSocket {
     /// A socket of one thread, which is not used elsewhere until the wait ends.
-    One(Entry),
+    One(SocketGuard),
     /// A socket that other threads may use at the same time.
     Many(Arc<SharedSocket>),
 }
 
 /// Placeholder for an item that is watched at another place, or not at all.
-const IDLE: Item<'static> = Item { watched: Watched::Descriptor(NONE), events: 0, revents: 0 };
+const IDLE: Item<'static> = Item { watched: PollTarget::Descriptor(NONE), events: 0, revents: 0 };
 
 /// Waits up to `timeout` milliseconds, or without limit if negative, for a requested event. Returns
 /// the number of items with events and sets the `revents` of all items. -1 with EINVAL for a
@@ -104,28 +104,32 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
 ///
 /// # Safety
 /// As for [`poll`].
-unsafe fn enter(items: &[PollItem], entries: &mut [Option<Hold>], places: &mut [usize]) -> Result<(), Error> {
+unsafe fn enter(
+    items: &[PollItem],
+    entries: &mut [Option<WatchedSocket>],
+    places: &mut [usize],
+) -> Result<(), Error> {
     for (index, item) in items.iter().enumerate() {
         places[index] = index;
         if item.socket.is_null() {
             continue;
         }
         // SAFETY: guaranteed by the caller.
-        let mark = unsafe { entry::marked(item.socket) }.map(|mark| mark as usize);
+        let mark = unsafe { entry::stored_index(item.socket) }.map(|mark| mark as usize);
         if let Some(place) = mark
-            && matches!(entries.get(place), Some(Some(Hold::One(entry))) if entry.is_of(item.socket))
+            && matches!(entries.get(place), Some(Some(WatchedSocket::One(entry))) if entry.is_of(item.socket))
         {
             places[index] = place;
             continue;
         }
         // SAFETY: guaranteed by the caller.
-        entries[index] = Some(match unsafe { Entry::new(item.socket) } {
+        entries[index] = Some(match unsafe { SocketGuard::new(item.socket) } {
             Ok(entry) => {
-                entry.mark(index as u32);
-                Hold::One(entry)
+                entry.store_index(index as u32);
+                WatchedSocket::One(entry)
             }
             // SAFETY: guaranteed by the caller.
-            Err(_) => Hold::Many(unsafe { shared::at(item.socket) }?),
+            Err(_) => WatchedSocket::Many(unsafe { shared::at(item.socket) }?),
         });
     }
     Ok(())
@@ -133,17 +137,17 @@ unsafe fn enter(items: &[PollItem], entries: &mut [Option<Hold>], places: &mut [
 
 fn wait<'a>(
     items: &mut [PollItem],
-    entries: &'a mut [Option<Hold>],
+    entries: &'a mut [Option<WatchedSocket>],
     places: &[usize],
     watched: &mut [Item<'a>],
     timeout: Option<Duration>,
 ) -> Result<usize, Error> {
     for (index, entry) in entries.iter_mut().enumerate() {
         match entry {
-            Some(Hold::One(entry)) => watched[index].watched = Watched::Socket(entry.socket()?),
-            Some(Hold::Many(socket)) => watched[index].watched = Watched::Shared(socket),
+            Some(WatchedSocket::One(entry)) => watched[index].watched = PollTarget::Socket(entry.socket()?),
+            Some(WatchedSocket::Many(socket)) => watched[index].watched = PollTarget::Shared(socket),
             None if places[index] == index => {
-                watched[index].watched = Watched::Descriptor(items[index].fd);
+                watched[index].watched = PollTarget::Descriptor(items[index].fd);
             }
             None => {}
         }

@@ -16,7 +16,7 @@ use tautline_io::fork;
 use tautline_io::wake::{AnyWake, WakeFd};
 use tautline_io::{errno, poll as system};
 
-use crate::entry::Entry;
+use crate::entry::SocketGuard;
 use crate::error::{fail, status};
 use crate::guard::guard;
 use crate::handle::{self, Handle, Tag};
@@ -54,14 +54,14 @@ struct Registered {
     user_data: *mut c_void,
     events: c_short,
     /// The socket, if several threads may use it.
-    shared: Option<Watched>,
+    shared: Option<SharedRegistration>,
 }
 
 /// A registered socket that several threads may use.
-struct Watched {
+struct SharedRegistration {
     socket: Arc<SharedSocket>,
     /// Descriptor that reports events of the socket while it is registered.
-    told: Option<Arc<WakeFd>>,
+    wake_fd: Option<Arc<WakeFd>>,
 }
 
 // SAFETY: the pointers are handles and a value of the caller, which are only passed on.
@@ -137,7 +137,7 @@ impl Set {
         }
     }
 
-    fn watch(&mut self, watched: &mut Watched, events: c_short) -> Result<(), Error> {
+    fn watch(&mut self, watched: &mut SharedRegistration, events: c_short) -> Result<(), Error> {
         let signal = match &mut self.signal {
             Some(signal) => signal,
             place => place.insert(AnyWake::new()?),
@@ -147,14 +147,14 @@ impl Set {
             watched.socket.unwatch(signal.own());
             return Err(error.into());
         }
-        watched.told = Some(told);
+        watched.wake_fd = Some(told);
         Ok(())
     }
 
-    fn unwatch(&mut self, watched: &mut Watched) {
+    fn unwatch(&mut self, watched: &mut SharedRegistration) {
         let Some(signal) = &self.signal else { return };
         watched.socket.unwatch(signal.own());
-        if let Some(told) = watched.told.take() {
+        if let Some(told) = watched.wake_fd.take() {
             signal.remove(&told);
         }
     }
@@ -204,7 +204,7 @@ unsafe fn with_set(poller: *mut c_void, call: impl FnOnce(&mut Set) -> Result<()
 unsafe fn check_socket(socket: *mut c_void) -> Result<Option<Arc<SharedSocket>>, Error> {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        match Entry::is_handle(socket) {
+        match SocketGuard::is_handle(socket) {
             true => Ok(None),
             false => shared::at(socket).map(Some),
         }
@@ -223,7 +223,7 @@ fn check_events(events: c_short) -> Result<(), Error> {
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_poller_new() -> *mut c_void {
     guard(null_mut(), || {
-        fork::watch();
+        fork::start_counting();
         let set = Mutex::new(Set::default());
         handle::into_raw(Poller { tag: Tag::of::<Poller>(), set, generation: fork::generation() })
     })
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn zmq_poller_add(
     // SAFETY: the caller passes null or a handle for each.
     unsafe {
         with_set(poller, |set| {
-            let shared = check_socket(socket)?.map(|socket| Watched { socket, told: None });
+            let shared = check_socket(socket)?.map(|socket| SharedRegistration { socket, wake_fd: None });
             check_events(events)?;
             set.add(Registered { socket, fd: NONE, user_data, events, shared })
         })

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tautline_core::{Error, SharedSocket, Socket, SocketType};
 
 use crate::inherited;
-use crate::slot::{Body, Slot, Spare};
+use crate::slot::{FreeSlots, Slot, SlotContent};
 
 /// A slot that holds such a socket.
 pub(crate) type SharedSlot = Slot<SharedBody>;
@@ -18,11 +18,11 @@ pub(crate) type SharedSlot = Slot<SharedBody>;
 #[derive(Debug, Default)]
 pub(crate) struct SharedBody(Mutex<Option<Arc<SharedSocket>>>);
 
-impl Body for SharedBody {
+impl SlotContent for SharedBody {
     const TAG: u32 = 0x50C4_E702;
 
-    fn spare() -> &'static Spare<Self> {
-        static SPARE: Spare<SharedBody> = Spare::new();
+    fn free_slots() -> &'static FreeSlots<Self> {
+        static SPARE: FreeSlots<SharedBody> = FreeSlots::new();
         &SPARE
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Slot<T> {
 }
 
 /// Content of one kind of slot.
-pub(crate) trait Body: Default + Send + Sync + 'static {
+pub(crate) trait SlotContent: Default + Send + Sync + 'static {
     /// Value of the tag of a slot in use. Each kind has its own value.
     const TAG: u32;
 
@@ -42,7 +42,7 @@ pub(crate) trait Body: Default + Send + Sync + 'static {
     const INHERITED: u32 = !Self::TAG;
 
     /// Returns the free slots of this kind.
-    fn spare() -> &'static Spare<Self>;
+    fn free_slots() -> &'static FreeSlots<Self>;
 }
 
 /// Tag of a free slot.
@@ -50,7 +50,7 @@ const UNUSED: u32 = 0xDEAD_DEAD;
 
 /// Free slots, which wait for their next object.
 #[derive(Debug)]
-pub(crate) struct Spare<T: 'static> {
+pub(crate) struct FreeSlots<T: 'static> {
     list: Mutex<VecDeque<&'static Slot<T>>>,
     /// Total number of slots made.
     // Relaxed: own: written under the lock of the list. Without the lock, after a fork, it is only
@@ -61,10 +61,10 @@ pub(crate) struct Spare<T: 'static> {
     all: AtomicPtr<Slot<T>>,
 }
 
-impl<T> Spare<T> {
+impl<T> FreeSlots<T> {
     /// Makes an empty list.
     pub(crate) const fn new() -> Self {
-        Spare {
+        FreeSlots {
             list: Mutex::new(VecDeque::new()),
             made: AtomicUsize::new(0),
             all: AtomicPtr::new(null_mut()),
@@ -107,11 +107,11 @@ impl<T> Spare<T> {
     }
 }
 
-impl<T: Body> Slot<T> {
+impl<T: SlotContent> Slot<T> {
     /// Returns a slot for a new object. Its handle is not valid yet; see [`Slot::publish`].
     pub(crate) fn claim() -> &'static Self {
         inherited::watch();
-        let spare = T::spare();
+        let spare = T::free_slots();
         let mut list = spare.list();
         if let Some(slot) = list.as_mut().and_then(|list| list.pop_front()) {
             return slot;
@@ -210,14 +210,14 @@ impl<T: Body> Slot<T> {
     /// Marks all slots in use as inherited. Called in a forked child while it has only one thread.
     /// Takes no locks and allocates no memory.
     pub(crate) fn inherit_all() {
-        for slot in T::spare().all().filter(|slot| slot.in_use()) {
+        for slot in T::free_slots().all().filter(|slot| slot.in_use()) {
             slot.tag.store(T::INHERITED, Ordering::Relaxed);
         }
     }
 
     /// Offers the retired, emptied slot to the next object.
     pub(crate) fn recycle(&'static self) {
-        if let Some(mut list) = T::spare().list() {
+        if let Some(mut list) = T::free_slots().list() {
             list.push_back(self);
         }
     }
@@ -229,20 +229,20 @@ mod tests {
 
     #[derive(Debug, Default)]
     struct Cat;
-    impl Body for Cat {
+    impl SlotContent for Cat {
         const TAG: u32 = 0x0CA7;
-        fn spare() -> &'static Spare<Self> {
-            static SPARE: Spare<Cat> = Spare::new();
+        fn free_slots() -> &'static FreeSlots<Self> {
+            static SPARE: FreeSlots<Cat> = FreeSlots::new();
             &SPARE
         }
     }
 
     #[derive(Debug, Default)]
     struct Dog;
-    impl Body for Dog {
+    impl SlotContent for Dog {
         const TAG: u32 = 0xD06;
-        fn spare() -> &'static Spare<Self> {
-            static SPARE: Spare<Dog> = Spare::new();
+        fn free_slots() -> &'static FreeSlots<Self> {
+            static SPARE: FreeSlots<Dog> = FreeSlots::new();
             &SPARE
         }
     }
@@ -263,10 +263,10 @@ mod tests {
 
     #[derive(Debug, Default)]
     struct Bird;
-    impl Body for Bird {
+    impl SlotContent for Bird {
         const TAG: u32 = 0xB14D;
-        fn spare() -> &'static Spare<Self> {
-            static SPARE: Spare<Bird> = Spare::new();
+        fn free_slots() -> &'static FreeSlots<Self> {
+            static SPARE: FreeSlots<Bird> = FreeSlots::new();
             &SPARE
         }
     }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_slot_is_refused() {
+    fn invalid_slot_handles_are_refused() {
         let mut words = [0_u64; 2];
         let word: *mut c_void = words.as_mut_ptr().cast();
         // SAFETY: null, or memory of this function.

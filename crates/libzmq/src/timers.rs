@@ -144,7 +144,7 @@ pub unsafe extern "C" fn zmq_timers_timeout(timers: *mut c_void) -> c_long {
     // SAFETY: the caller passes null or the handle of an object.
     unsafe {
         with_timers(timers, |timers| {
-            let left_ms = timers.schedule().left_ms(now);
+            let left_ms = timers.schedule().remaining_ms(now);
             Some(left_ms.map_or(-1, |left| c_long::try_from(left).unwrap_or(c_long::MAX)))
         })
     }

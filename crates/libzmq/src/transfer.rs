@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use tautline_core::{Error, Flags, Message, SharedSocket, Socket};
 
-use crate::entry::{self, Entry};
+use crate::entry::{self, SocketGuard};
 use crate::error::{fail, size};
 use crate::guard::guard;
 use crate::msg;
@@ -36,7 +36,7 @@ macro_rules! on_socket {
 /// instructions.
 ///
 /// # Safety
-/// As for [`Entry::new`].
+/// As for [`SocketGuard::new`].
 #[inline(always)]
 unsafe fn transfer_part(
     handle: *mut c_void,
@@ -45,7 +45,7 @@ unsafe fn transfer_part(
 ) -> c_int {
     guard(-1, move || {
         // SAFETY: guaranteed by the caller.
-        let Ok(mut entry) = (unsafe { Entry::new(handle) }) else {
+        let Ok(mut entry) = (unsafe { SocketGuard::new(handle) }) else {
             // SAFETY: guaranteed by the caller.
             return unsafe { transfer_part_shared(handle, many) };
         };
@@ -103,7 +103,7 @@ unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error
 /// # Safety
 /// `buffer` is null or `len` writable bytes that are not used elsewhere during `'a`.
 #[inline(always)]
-unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Error> {
+unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Error> {
     if buffer.is_null() && len > 0 {
         return Err(Error::Fault);
     }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn zmq_send(
 ) -> c_int {
     guard(-1, move || {
         // SAFETY: the caller passes null or a handle.
-        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+        let Ok(mut entry) = (unsafe { SocketGuard::new(socket) }) else {
             // SAFETY: the same contract.
             return unsafe { send_shared(socket, buffer, len, flags) };
         };
@@ -188,14 +188,14 @@ pub unsafe extern "C" fn zmq_recv(
 ) -> c_int {
     guard(-1, move || {
         // SAFETY: the caller passes null or a handle.
-        let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
+        let Ok(mut entry) = (unsafe { SocketGuard::new(socket) }) else {
             // SAFETY: the same contract.
             return unsafe { recv_shared(socket, buffer, len, flags) };
         };
         // SAFETY: the caller passes null or writable bytes that are not used elsewhere during the
         // call.
         let received =
-            entry.socket().and_then(|socket| socket.recv(unsafe { room(buffer, len) }?, Flags(flags)));
+            entry.socket().and_then(|socket| socket.recv(unsafe { bytes_mut(buffer, len) }?, Flags(flags)));
         drop(entry);
         match received {
             Ok(len) => c_int::try_from(len).unwrap_or(c_int::MAX),
@@ -212,7 +212,9 @@ pub unsafe extern "C" fn zmq_recv(
 #[inline(never)]
 unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flags: c_int) -> c_int {
     // SAFETY: the caller guarantees the handle and the bytes.
-    size(unsafe { entry::transfer_shared(socket, |socket| socket.recv(room(buffer, len)?, Flags(flags))) })
+    size(unsafe {
+        entry::transfer_shared(socket, |socket| socket.recv(bytes_mut(buffer, len)?, Flags(flags)))
+    })
 }
 
 /// Sends a message object, which is then empty. On failure it stays unchanged. Returns its length,

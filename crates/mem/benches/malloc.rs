@@ -64,7 +64,7 @@ impl Source {
 }
 
 /// A measured function. Takes a source, a size and a number of blocks.
-type Way = fn(Source, usize, usize);
+type Workload = fn(Source, usize, usize);
 
 fn here(source: Source, size: usize, count: usize) {
     for _ in 0..count {
@@ -123,7 +123,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 fn main() {
-    let cells: [(&str, Way); 3] = [("here", here), ("burst", burst), ("away", away)];
+    let cells: [(&str, Workload); 3] = [("here", here), ("burst", burst), ("away", away)];
     println!("| blocks | bytes | pool, ns | malloc, ns | malloc / pool |\n|---|--:|--:|--:|---|");
     for (name, run) in cells {
         for size in [80, 256, 768, 1088, 8 << 10, 64 << 10, 128 << 10] {

@@ -18,15 +18,15 @@
 
 #[cfg(not(loom))]
 mod cache;
-#[cfg(not(loom))]
-mod near;
 #[cfg(any(test, not(loom)))]
 mod ring;
-
 #[cfg(not(loom))]
-pub use cache::circulate;
+mod thread_slots;
+
 #[cfg(all(feature = "fuzzing", not(loom)))]
-pub use cache::keep_nothing;
+pub use cache::disable;
+#[cfg(not(loom))]
+pub use cache::set_circulation;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -146,12 +146,12 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
         return Some(block);
     }
     let _ = class;
-    allocate_anew(size)
+    allocate_from_system(size)
 }
 
 #[cold]
 #[inline(never)]
-fn allocate_anew(size: usize) -> Option<NonNull<u8>> {
+fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
     // SAFETY: the layout is not empty.
     NonNull::new(unsafe { std::alloc::alloc(layout(size.max(1))?) })
 }
@@ -178,14 +178,14 @@ pub unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
     }
     let _ = class;
     // SAFETY: the caller's promise.
-    unsafe { free_for_good(block, size) };
+    unsafe { free_to_system(block, size) };
 }
 
 /// # Safety
 /// As for [`free`].
 #[cold]
 #[inline(never)]
-unsafe fn free_for_good(block: *mut u8, size: usize) {
+unsafe fn free_to_system(block: *mut u8, size: usize) {
     if let Some(layout) = layout(size.max(1)) {
         // SAFETY: allocated with this layout.
         unsafe { std::alloc::dealloc(block, layout) };
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_block_comes_again() {
+    fn freed_block_is_reused() {
         for size in [80, 2000, 8192, 65536] {
             let first = allocate(size);
             // SAFETY: just allocated with this size, and not used afterwards.

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_pieces_of_every_length_are_copied_and_nothing_beside_them() {
+    fn copy_wide_copies_exactly_n_bytes() {
         let from: Vec<u8> = (0..=255).collect();
         for n in (32..256).step_by(if cfg!(miri) { 23 } else { 1 }) {
             let mut to = [0xAA; 256 + 16];

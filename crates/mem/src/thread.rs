@@ -19,7 +19,7 @@ type Registered = [Option<fn()>; MOST];
 thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::Programs) };
     static AT_END: Cell<Registered> = const { Cell::new([None; MOST]) };
-    static WATCH: Watch = const { Watch };
+    static WATCH: ExitGuard = const { ExitGuard };
 }
 
 /// Owner of the thread: the program or us.
@@ -31,9 +31,9 @@ enum Role {
 }
 
 /// Detects the exit of a thread of the program.
-struct Watch;
+struct ExitGuard;
 
-impl Drop for Watch {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         call_all();
     }
@@ -62,7 +62,7 @@ impl Drop for OwnThread {
 
 /// Registers `f` to be called when the calling thread exits. Returns false if the thread is already
 /// exiting; `f` is then not called.
-pub fn at_end(f: fn()) -> bool {
+pub fn on_exit(f: fn()) -> bool {
     let in_time = match ROLE.get() {
         Role::Programs => WATCH.try_with(|_| ()).is_ok(),
         Role::Ours => true,
@@ -91,7 +91,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
     #[test]
-    fn a_thread_calls_what_it_has_registered_once() {
+    fn exit_handlers_run_once() {
         static CALLED: AtomicU32 = AtomicU32::new(0);
         fn call() {
             CALLED.fetch_add(1, SeqCst);
@@ -99,11 +99,11 @@ mod tests {
         for (round, own) in [false, true].into_iter().enumerate() {
             let thread = std::thread::spawn(move || {
                 let own = own.then(OwnThread::new);
-                assert!(at_end(call));
+                assert!(on_exit(call));
                 let before = CALLED.load(SeqCst);
                 let ours = own.is_some();
                 drop(own);
-                assert!(!ours || !at_end(call), "the thread is already exiting");
+                assert!(!ours || !on_exit(call), "the thread is already exiting");
                 CALLED.load(SeqCst) - before
             });
             // On our own thread the function was called before the exit, on other threads it was
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_room_for_a_few() {
-        std::thread::spawn(|| assert_eq!((0..9).filter(|_| at_end(|| ())).count(), MOST)).join().unwrap();
+    fn several_exit_handlers_fit() {
+        std::thread::spawn(|| assert_eq!((0..9).filter(|_| on_exit(|| ())).count(), MOST)).join().unwrap();
     }
 }

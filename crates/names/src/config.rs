@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Answer, Entry, Fault, Resolver, is_name, may_stand_for};
+use crate::{FileError, NameEntry, Resolution, Resolver, is_allowed_endpoint, is_name};
 use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
@@ -19,7 +19,7 @@ const NEVER: Duration = Duration::from_secs(1 << 30);
 /// Content of a names file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Names {
+pub struct NamesConfig {
     /// Names with their endpoints.
     pub names: Vec<(String, Vec<String>)>,
     /// Folder in which the programs of this host publish their bound endpoints.
@@ -76,14 +76,14 @@ pub struct Nats {
     pub replicas: usize,
 }
 
-impl Names {
+impl NamesConfig {
     /// Reads a names file. `is_endpoint` returns true for a text that can be connected to.
     ///
     /// # Errors
     /// The first fault of the text, with its line.
-    pub fn parse(text: &str, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, Fault> {
+    pub fn parse(text: &str, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, FileError> {
         let mut table = Table::parse(text)?;
-        let mut names = Names::default();
+        let mut names = NamesConfig::default();
         if let Some(value) = table.take("names") {
             for (name, value) in value.table()?.all() {
                 if !is_name(name.get_ref()) {
@@ -111,22 +111,22 @@ impl Names {
     pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
         let text = read_text(path).map_err(|error| said(&error))?;
-        Names::parse(&text, is_endpoint).map_err(|fault| said(&fault))
+        NamesConfig::parse(&text, is_endpoint).map_err(|fault| said(&fault))
     }
 }
 
-fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
+fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, FileError> {
     let wrong = value.fault("must list endpoints of streams to connect to, such as \"tcp://host:port\"");
     let source = value.fault("has a source address (`;`), which endpoints of a name must not have");
     let text = value.text()?;
     match () {
         () if text.contains(';') && !text.starts_with("ipc://") => Err(source),
-        () if is_endpoint(&text) && may_stand_for(&text, true) => Ok(text),
+        () if is_endpoint(&text) && is_allowed_endpoint(&text, true) => Ok(text),
         () => Err(wrong),
     }
 }
 
-fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
+fn folder(mut table: Table<'_>) -> Result<Folder, FileError> {
     let path = table.take("path").ok_or_else(|| table.fault("`folder` has no `path`"))?;
     let path = from_root(path)?;
     let advertise = table.take("advertise").map(Value::text).transpose()?;
@@ -139,7 +139,7 @@ fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
 }
 
 /// An endpoint that other hosts cannot connect to needs `advertise`, another host name for them.
-fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
+fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, FileError> {
     let wrong = value.fault("must be an endpoint to bind: \"tcp://10.0.0.5:*\"");
     let nowhere =
         value.fault("is the wildcard address, to which other hosts cannot connect: it needs `advertise`");
@@ -156,7 +156,7 @@ fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
     Ok(text)
 }
 
-fn dns(mut table: Table<'_>) -> Result<Dns, Fault> {
+fn dns(mut table: Table<'_>) -> Result<Dns, FileError> {
     let suffix = table.take("suffix").ok_or_else(|| table.fault("`dns` has no `suffix`"))?;
     let wrong = suffix.fault("must be a domain: \"svc.cluster.local\"");
     let suffix = suffix.text()?.trim_matches('.').to_owned();
@@ -179,7 +179,7 @@ fn dns(mut table: Table<'_>) -> Result<Dns, Fault> {
     Ok(dns)
 }
 
-fn server(value: Value<'_>) -> Result<SocketAddr, Fault> {
+fn server(value: Value<'_>) -> Result<SocketAddr, FileError> {
     let wrong =
         value.fault("must be an address with an optional port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
     let text = value.text()?;
@@ -187,7 +187,7 @@ fn server(value: Value<'_>) -> Result<SocketAddr, Fault> {
     plain.or_else(|_| text.parse()).map_err(|_| wrong)
 }
 
-fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
+fn nats(mut table: Table<'_>) -> Result<Nats, FileError> {
     let servers = table.take("servers").ok_or_else(|| table.fault("`nats` has no `servers`"))?;
     let mut nats = Nats {
         servers: servers.each(Value::text)?,
@@ -225,16 +225,16 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
 
 /// Reads an absolute path. Programs have different working directories, so a relative path is a
 /// fault.
-fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
+fn from_root(value: Value<'_>) -> Result<PathBuf, FileError> {
     let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
 /// Resolves names that are listed in the file itself.
-pub(crate) struct FromFile;
+pub(crate) struct FileResolver;
 
-impl Resolver for FromFile {
+impl Resolver for FileResolver {
     fn title(&self) -> &'static str {
         "the names file"
     }
@@ -243,11 +243,11 @@ impl Resolver for FromFile {
         true
     }
 
-    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
+    fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         let found = names.names.iter().find(|(known, _)| known == name);
         let endpoints = found.map(|(_, endpoints)| endpoints.as_slice()).unwrap_or_default();
-        let entry = |endpoint: &String| Entry { id: None, endpoints: vec![endpoint.clone()] };
-        Ok(Answer::new(endpoints.iter().map(entry).collect(), NEVER))
+        let entry = |endpoint: &String| NameEntry { id: None, endpoints: vec![endpoint.clone()] };
+        Ok(Resolution::new(endpoints.iter().map(entry).collect(), NEVER))
     }
 }
 
@@ -255,8 +255,8 @@ impl Resolver for FromFile {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Names, Fault> {
-        Names::parse(text, &|endpoint| endpoint.starts_with("tcp://"))
+    fn parse(text: &str) -> Result<NamesConfig, FileError> {
+        NamesConfig::parse(text, &|endpoint| endpoint.starts_with("tcp://"))
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_told_with_its_line() {
+    fn config_errors_name_their_line() {
         for (line, text) in [
             (2, "[names]\norders = \"udp://a:1\""),
             (2, "[names]\norders = [\"tcp://a:1\", \"tcp://10.0.0.1:0;b:2\"]"),

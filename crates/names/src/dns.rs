@@ -6,7 +6,7 @@
 //! server, or no response, leaves earlier results in force. If this happens for one target of SRV
 //! records, the other targets still count, and so do its earlier addresses.
 
-mod ask;
+mod query;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::Dns;
-use crate::{Answer, Entry, Names, Resolver};
-use ask::Reply;
+use crate::{NameEntry, NamesConfig, Resolution, Resolver};
+use query::Reply;
 use simple_dns::TYPE;
 use simple_dns::rdata::RData;
 use tautline_policy::file::read_text;
@@ -49,26 +49,26 @@ const MOST_OF_SYSTEM: usize = 3;
 type Remembered = BTreeMap<(SocketAddr, String), Vec<IpAddr>>;
 
 /// Resolver that asks DNS.
-pub(crate) struct ByDns {
+pub(crate) struct DnsResolver {
     remembered: Mutex<Remembered>,
 }
 
 /// Resolver for all names.
-pub(crate) static BY_DNS: ByDns = ByDns::new();
+pub(crate) static BY_DNS: DnsResolver = DnsResolver::new();
 
-impl ByDns {
+impl DnsResolver {
     const fn new() -> Self {
-        ByDns { remembered: Mutex::new(BTreeMap::new()) }
+        DnsResolver { remembered: Mutex::new(BTreeMap::new()) }
     }
 }
 
-impl Resolver for ByDns {
+impl Resolver for DnsResolver {
     fn title(&self) -> &'static str {
         "DNS"
     }
 
-    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
-        let Some(dns) = &names.dns else { return Ok(Answer::new(Vec::new(), MOST)) };
+    fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
+        let Some(dns) = &names.dns else { return Ok(Resolution::new(Vec::new(), MOST)) };
         let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
         let mut found = match (asking.services(name, &self.remembered)?, dns.port) {
             (Some(found), _) => found,
@@ -85,8 +85,8 @@ impl Resolver for ByDns {
         found.dedup();
         found.truncate(MOST_SERVERS);
         let least = LEAST.max(EACH_QUESTION * asking.questions);
-        let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
-        Ok(Answer::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(least)))
+        let entry = |at: SocketAddr| NameEntry { id: None, endpoints: vec![format!("tcp://{at}")] };
+        Ok(Resolution::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(least)))
     }
 }
 
@@ -185,8 +185,8 @@ impl Asking<'_> {
     /// an alias (CNAME) leads to.
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
-        let Reply(message) = ask::ask(&self.servers, name, kind)?;
-        let packet = ask::parse(&message).ok_or("an answer is malformed")?;
+        let Reply(message) = query::ask(&self.servers, name, kind)?;
+        let packet = query::parse(&message).ok_or("an answer is malformed")?;
         for record in &packet.answers {
             let ttl = Duration::from_secs(record.ttl.into());
             self.fresh_for = self.fresh_for.min(ttl);

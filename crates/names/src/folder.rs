@@ -22,8 +22,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Answer, Entry, Folder, Names, Resolver, is_name, may_come_from_elsewhere};
-use entry::{FileName, Found, SOCKET, new_id};
+use crate::{Folder, NameEntry, NamesConfig, Resolution, Resolver, is_allowed_remotely, is_name};
+use entry::{FileName, SOCKET, StoredEntry, new_id};
 
 /// Interval at which the folder is read.
 const LOOK: Duration = Duration::from_millis(250);
@@ -108,15 +108,15 @@ impl Drop for Registration {
 }
 
 /// Resolves names by the folder.
-pub(crate) struct InFolder;
+pub(crate) struct FolderResolver;
 
-impl Resolver for InFolder {
+impl Resolver for FolderResolver {
     fn title(&self) -> &'static str {
         "the folder"
     }
 
-    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
-        let Some(folder) = &names.folder else { return Ok(Answer::new(Vec::new(), LOOK)) };
+    fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
+        let Some(folder) = &names.folder else { return Ok(Resolution::new(Vec::new(), LOOK)) };
         let path = folder.path.join(name);
         let mut entries = Vec::new();
         for found in entries_of(folder, name)? {
@@ -125,10 +125,10 @@ impl Resolver for InFolder {
             if local {
                 endpoints.insert(0, ipc(&path, &found.id));
             }
-            entries.push(Entry { id: local.then_some(found.id), endpoints });
+            entries.push(NameEntry { id: local.then_some(found.id), endpoints });
         }
         entries.sort();
-        Ok(Answer::new(entries, LOOK))
+        Ok(Resolution::new(entries, LOOK))
     }
 }
 
@@ -138,7 +138,7 @@ impl Resolver for InFolder {
 /// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
 /// write to.
 pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
-    let of = |name: String, found: Found| LocalEntry { name, id: found.id, remote: found.remote };
+    let of = |name: String, found: StoredEntry| LocalEntry { name, id: found.id, remote: found.remote };
     Ok(all(folder)?.into_iter().filter(|(_, f)| f.host.is_none()).map(|(name, f)| of(name, f)).collect())
 }
 
@@ -146,7 +146,7 @@ pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
 ///
 /// # Errors
 /// As [`locals`].
-pub fn known_names(names: &Names) -> io::Result<BTreeSet<String>> {
+pub fn known_names(names: &NamesConfig) -> io::Result<BTreeSet<String>> {
     let mut known: BTreeSet<String> = names.names.iter().map(|(name, _)| name.clone()).collect();
     if let Some(folder) = &names.folder {
         known.extend(all(folder)?.into_iter().map(|(name, _)| name));
@@ -159,7 +159,7 @@ pub fn known_names(names: &Names) -> io::Result<BTreeSet<String>> {
 /// # Errors
 /// As [`locals`].
 pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
-    let of = |(name, found): (String, Found)| {
+    let of = |(name, found): (String, StoredEntry)| {
         Some((found.host?, LocalEntry { name, id: found.id, remote: found.remote }))
     };
     Ok(all(folder)?.into_iter().filter_map(of).collect())
@@ -172,7 +172,7 @@ pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
 /// [`io::ErrorKind::AlreadyExists`] if a file that is not an entry has its name.
 pub fn mirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
     let file = mirror_name(host, entry)?;
-    if entry.remote.is_empty() || !entry.remote.iter().all(|endpoint| may_come_from_elsewhere(endpoint)) {
+    if entry.remote.is_empty() || !entry.remote.iter().all(|endpoint| is_allowed_remotely(endpoint)) {
         return Err(invalid("its endpoints are missing or not allowed for another host"));
     }
     entry::write(&make_folder(folder, &entry.name)?, &file, &entry.remote)?;
@@ -228,7 +228,7 @@ fn invalid(what: &str) -> io::Error {
 }
 
 /// Returns all entries. Skips folders that cannot be used.
-fn all(folder: &Folder) -> io::Result<Vec<(String, Found)>> {
+fn all(folder: &Folder) -> io::Result<Vec<(String, StoredEntry)>> {
     let listed = match entry::check_folder(&folder.path).and_then(|()| fs::read_dir(&folder.path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -244,7 +244,7 @@ fn all(folder: &Folder) -> io::Result<Vec<(String, Found)>> {
 }
 
 /// Returns the entries of one name, or an error message if they cannot be read.
-fn entries_of(folder: &Folder, name: &str) -> Result<Vec<Found>, String> {
+fn entries_of(folder: &Folder, name: &str) -> Result<Vec<StoredEntry>, String> {
     let path = folder.path.join(name);
     let said = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     match entry::check_folder(&folder.path) {
@@ -256,7 +256,7 @@ fn entries_of(folder: &Folder, name: &str) -> Result<Vec<Found>, String> {
 }
 
 /// Returns the entries in the folder of a name. Removes those of dead programs.
-fn entries_in(path: &Path) -> io::Result<Vec<Found>> {
+fn entries_in(path: &Path) -> io::Result<Vec<StoredEntry>> {
     let listed = match entry::check_folder(path).and_then(|()| fs::read_dir(path)) {
         // No program of this host has bound the name.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -10,9 +10,9 @@
 //! value is a fault with its line. `docs/use/names.md` describes the file.
 //!
 //! ```
-//! use tautline_names::{Names, RESOLVERS};
+//! use tautline_names::{NamesConfig, RESOLVERS};
 //!
-//! let names = Names::parse("[names]\norders = \"tcp://10.0.0.1:5555\"", &|_| true).unwrap();
+//! let names = NamesConfig::parse("[names]\norders = \"tcp://10.0.0.1:5555\"", &|_| true).unwrap();
 //! let answer = RESOLVERS[0].resolve(&names, "orders").unwrap();
 //! assert_eq!(answer.entries[0].endpoints, ["tcp://10.0.0.1:5555"]);
 //! ```
@@ -23,9 +23,9 @@ mod config;
 mod dns;
 mod folder;
 
-pub use config::{Dns, Folder, Names, Nats};
+pub use config::{Dns, Folder, NamesConfig, Nats};
 pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, unmirror};
-pub use tautline_policy::{Fault, file};
+pub use tautline_policy::{FileError, file};
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub const MOST_REFUSED: usize = 100;
 
 /// One socket, or one server, behind a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct NameEntry {
     /// Id under which it is registered, if it is a socket of this host.
     pub id: Option<String>,
     /// Endpoints that lead to it, the nearest first.
@@ -50,9 +50,9 @@ pub struct Entry {
 /// Answer of a resolver for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct Resolution {
     /// Sockets and servers behind the name; may be empty.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<NameEntry>,
     /// Endpoints that were left out because a name may not stand for them. At most
     /// [`MOST_REFUSED`].
     pub refused: Vec<String>,
@@ -60,18 +60,19 @@ pub struct Answer {
     pub fresh_for: Duration,
 }
 
-impl Answer {
+impl Resolution {
     /// Creates an answer without refused endpoints.
-    pub fn new(entries: Vec<Entry>, fresh_for: Duration) -> Self {
-        Answer { entries, refused: Vec::new(), fresh_for }
+    pub fn new(entries: Vec<NameEntry>, fresh_for: Duration) -> Self {
+        Resolution { entries, refused: Vec::new(), fresh_for }
     }
 
     /// Moves the endpoints that a name may not stand for to `refused`.
     fn admit(mut self, is_of_this_host: bool) -> Self {
         for entry in &mut self.entries {
             let may_be_ipc = is_of_this_host || entry.id.is_some();
-            self.refused
-                .extend(entry.endpoints.extract_if(.., |endpoint| !may_stand_for(endpoint, may_be_ipc)));
+            self.refused.extend(
+                entry.endpoints.extract_if(.., |endpoint| !is_allowed_endpoint(endpoint, may_be_ipc)),
+            );
         }
         self.entries.retain(|entry| !entry.endpoints.is_empty());
         self.refused.truncate(MOST_REFUSED);
@@ -88,7 +89,7 @@ pub trait Resolver: Send + Sync {
     ///
     /// # Errors
     /// An error message if the resolver cannot be asked. Its earlier answers stay valid.
-    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String>;
+    fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String>;
 
     /// True if all its entries come from this host, so that `ipc` may be among them.
     fn is_of_this_host(&self) -> bool {
@@ -104,18 +105,18 @@ pub trait Resolver: Send + Sync {
     ///
     /// # Errors
     /// As [`Resolver::look_up`].
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+    fn resolve(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         Ok(self.look_up(names, name)?.admit(self.is_of_this_host()))
     }
 }
 
 /// True if an entry that another host has written may have this endpoint.
-pub(crate) fn may_come_from_elsewhere(endpoint: &str) -> bool {
-    may_stand_for(endpoint, false)
+pub(crate) fn is_allowed_remotely(endpoint: &str) -> bool {
+    is_allowed_endpoint(endpoint, false)
 }
 
 /// True if a name may stand for an endpoint.
-pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
+pub(crate) fn is_allowed_endpoint(endpoint: &str, may_be_ipc: bool) -> bool {
     let Some((scheme, address)) = endpoint.split_once("://") else { return false };
     let is_text = !address.is_empty() && !endpoint.chars().any(char::is_control);
     is_text
@@ -127,7 +128,7 @@ pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
 }
 
 /// All resolvers. A resolver that the file does not mention answers without entries.
-pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::BY_DNS];
+pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FileResolver, &folder::FolderResolver, &dns::BY_DNS];
 
 /// True if this is a valid name: letters, digits, `-`, `_`, and dots between them.
 pub fn is_name(text: &str) -> bool {

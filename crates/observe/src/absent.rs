@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Fault, Image, Reading};
+use crate::{Image, ReadError, Reading};
 
 /// Identity of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,6 @@ pub fn folders() -> Vec<PathBuf> {
 /// # Errors
 ///
 /// Always [`Fault::System`] with `Unsupported`.
-pub fn read(_: &Path) -> Result<Reading, Fault> {
-    Err(Fault::System(io::ErrorKind::Unsupported.into()))
+pub fn read(_: &Path) -> Result<Reading, ReadError> {
+    Err(ReadError::System(io::ErrorKind::Unsupported.into()))
 }

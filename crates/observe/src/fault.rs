@@ -6,7 +6,7 @@ use std::io;
 /// Reason why a counters file cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ReadError {
     /// The file does not exist: the process is not observed, or has ended.
     Missing,
     /// The file is not a plain file of this user, or not a counters file.
@@ -21,40 +21,40 @@ pub enum Fault {
     System(io::Error),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Missing => f.write_str("not observed: start the program with TAUT_OBSERVE=1"),
-            Fault::Foreign => f.write_str("not a file of counters of this user"),
-            Fault::Version(version) => write!(
+            ReadError::Missing => f.write_str("not observed: start the program with TAUT_OBSERVE=1"),
+            ReadError::Foreign => f.write_str("not a file of counters of this user"),
+            ReadError::Version(version) => write!(
                 f,
                 "its layout has version {version}, and this program knows {}: use the tools of its release",
                 crate::VERSION
             ),
-            Fault::Cut => f.write_str("the file of counters is not whole"),
-            Fault::Busy => {
+            ReadError::Cut => f.write_str("the file of counters is not whole"),
+            ReadError::Busy => {
                 f.write_str("the file of counters was written each time while it was read: try again")
             }
-            Fault::System(error) => write!(f, "the file of counters cannot be read: {error}"),
+            ReadError::System(error) => write!(f, "the file of counters cannot be read: {error}"),
         }
     }
 }
 
-impl std::error::Error for Fault {
+impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Fault::System(error) => Some(error),
+            ReadError::System(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Fault::Missing,
-            io::ErrorKind::UnexpectedEof => Fault::Cut,
-            _ => Fault::System(error),
+            io::ErrorKind::NotFound => ReadError::Missing,
+            io::ErrorKind::UnexpectedEof => ReadError::Cut,
+            _ => ReadError::System(error),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::{Endpoint, Peer, Reading, Socket};
 
-pub use rules::stands_still;
+pub use rules::stalled_process;
 
 /// Most hints of one rule about peers of one socket. Further hints are only counted.
 const PEERS: usize = 3;
@@ -91,7 +91,7 @@ pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
     let before = before.filter(|before| {
         before.process.pid == reading.process.pid && before.process.written < reading.process.written
     });
-    let scene = Scene::new(reading, before);
+    let scene = RuleInput::new(reading, before);
     let mut all = Vec::new();
     for socket in &reading.sockets {
         all.extend(rules::of_socket(&scene, socket));
@@ -128,7 +128,7 @@ fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
 
 /// Input of the rules. Lookups use indexes instead of scans, because a process may have tens of
 /// thousands of peers.
-struct Scene<'a> {
+struct RuleInput<'a> {
     reading: &'a Reading,
     before: Option<&'a Reading>,
     now: u64,
@@ -161,10 +161,10 @@ fn by_socket(reading: &Reading) -> HashMap<u64, Parts<'_>> {
     sockets
 }
 
-impl<'a> Scene<'a> {
+impl<'a> RuleInput<'a> {
     fn new(reading: &'a Reading, before: Option<&'a Reading>) -> Self {
         let before_peers = before.into_iter().flat_map(|before| &before.peers);
-        Scene {
+        RuleInput {
             reading,
             before,
             now: reading.process.written,
@@ -198,7 +198,7 @@ impl<'a> Scene<'a> {
 
     /// Returns the increase of a number of the socket since the earlier reading. Without one,
     /// returns the whole number.
-    fn more(&self, socket: &Socket, number: impl Fn(&Socket) -> u64) -> u64 {
+    fn increase(&self, socket: &Socket, number: impl Fn(&Socket) -> u64) -> u64 {
         let before = self.sockets_before.get(&socket.id).and_then(|before| before.socket);
         number(socket).saturating_sub(before.map_or(0, number))
     }

@@ -22,21 +22,24 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+mod discovery;
+mod event_text;
 mod fault;
 mod hints;
 mod image;
 mod model;
 #[cfg_attr(not(unix), path = "absent.rs")]
 mod output;
-#[cfg(unix)]
-mod place;
 mod reader;
 mod record;
 pub mod tap;
-mod words;
 
-pub use fault::Fault;
-pub use hints::{Hint, Level, hints, stands_still};
+#[cfg(unix)]
+pub use discovery::{ObservedProcess, folders, processes, processes_in};
+pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
+pub use fault::ReadError;
+pub use hints::{Hint, Level, hints, stalled_process};
 pub use image::Image;
 pub use model::{
     Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
@@ -45,12 +48,9 @@ pub use model::{
 #[cfg(not(unix))]
 pub use output::{Found, folders, processes, processes_in, read};
 pub use output::{Identity, Output};
-#[cfg(unix)]
-pub use place::{Found, folders, processes, processes_in};
 pub use reader::parse;
 #[cfg(unix)]
 pub use reader::read;
-pub use words::{CONNECT_FAILED, LOST, event_name, event_reason};
 
 /// Version of the layout that this crate writes. The reader accepts only this version.
 pub const VERSION: u32 = 1;

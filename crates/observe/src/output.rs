@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::reader::describe;
-use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, place};
+use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, discovery};
 
 /// Most copies of the library in one process that write a file each.
 const COPIES: u32 = 16;
@@ -30,7 +30,11 @@ impl Identity {
     /// System errors, if the user cannot be determined.
     pub fn own() -> io::Result<Self> {
         let pid = std::process::id();
-        Ok(Identity { pid, uid: place::own_user()?, start_ticks: place::start_ticks(pid).unwrap_or(0) })
+        Ok(Identity {
+            pid,
+            uid: discovery::own_user()?,
+            start_ticks: discovery::start_ticks(pid).unwrap_or(0),
+        })
     }
 }
 
@@ -52,7 +56,7 @@ impl Output {
     /// System errors. `PermissionDenied` if the folder belongs to another user or is open to
     /// others.
     pub fn create(process: &Identity, environment: bool) -> io::Result<Self> {
-        Self::create_in(&place::own_folder(process.uid, environment)?, process)
+        Self::create_in(&discovery::own_folder(process.uid, environment)?, process)
     }
 
     /// Creates the file as [`Output::create`] does, in an existing folder.
@@ -61,7 +65,7 @@ impl Output {
     ///
     /// System errors.
     pub fn create_in(folder: &Path, process: &Identity) -> io::Result<Self> {
-        place::sweep(folder);
+        discovery::sweep(folder);
         // A process with two copies of the library has two files.
         for copy in 0..COPIES {
             let path = match copy {

@@ -1,11 +1,11 @@
 //! Reads counters files. For any content, and during any concurrent change, the result is a reading
-//! or a [`Fault`] after a bounded number of steps.
+//! or a [`ReadError`] after a bounded number of steps.
 
 #[cfg(any(unix, test))]
 use crate::DESCRIPTION;
 use crate::record::{Record, Stored};
 use crate::{
-    Context, DESCRIPTIONS, Endpoint, Event, Fault, HEADER, MAGIC, Peer, Process, RECORDS, ROOM, Reading,
+    Context, DESCRIPTIONS, Endpoint, Event, HEADER, MAGIC, Peer, Process, RECORDS, ROOM, ReadError, Reading,
     Route, Socket, VERSION, checksum,
 };
 
@@ -17,16 +17,16 @@ const TRIES: usize = 8;
 ///
 /// # Errors
 ///
-/// The [`Fault`] that describes the problem with the file.
+/// The [`ReadError`] that describes the problem with the file.
 #[cfg(unix)]
-pub fn read(path: &std::path::Path) -> Result<Reading, Fault> {
-    let file = crate::place::open(path)?;
+pub fn read(path: &std::path::Path) -> Result<Reading, ReadError> {
+    let file = crate::discovery::open(path)?;
     let mut image = Vec::new();
-    let mut fault = Fault::Busy;
+    let mut fault = ReadError::Busy;
     for _ in 0..TRIES {
         let header = header(&file)?;
         match find(&header) {
-            Err(Fault::Busy) => continue,
+            Err(ReadError::Busy) => continue,
             Err(fault) => return Err(fault),
             Ok(found) => match take(&file, &found, &mut image) {
                 Ok(()) => return records(&image),
@@ -39,7 +39,7 @@ pub fn read(path: &std::path::Path) -> Result<Reading, Fault> {
 
 /// Returns the first bytes of a file.
 #[cfg(unix)]
-pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], Fault> {
+pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], ReadError> {
     let mut header = [0; HEADER];
     std::os::unix::fs::FileExt::read_exact_at(file, &mut header, 0)?;
     Ok(header)
@@ -47,10 +47,10 @@ pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], Fault> {
 
 /// Reads an image. Returns `Busy` if the image does not match its description.
 #[cfg(unix)]
-fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Result<(), Fault> {
+fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Result<(), ReadError> {
     image.resize(found.length, 0);
     std::os::unix::fs::FileExt::read_exact_at(file, image, found.offset as u64)?;
-    if checksum(image) == found.checksum { Ok(()) } else { Err(Fault::Busy) }
+    if checksum(image) == found.checksum { Ok(()) } else { Err(ReadError::Busy) }
 }
 
 /// Parses a whole counters file from memory.
@@ -58,12 +58,12 @@ fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Resul
 /// # Errors
 ///
 /// The same as [`read`].
-pub fn parse(file: &[u8]) -> Result<Reading, Fault> {
-    let header = file.first_chunk().ok_or(Fault::Cut)?;
+pub fn parse(file: &[u8]) -> Result<Reading, ReadError> {
+    let header = file.first_chunk().ok_or(ReadError::Cut)?;
     let found = find(header)?;
-    let image = file.get(found.offset..found.offset + found.length).ok_or(Fault::Cut)?;
+    let image = file.get(found.offset..found.offset + found.length).ok_or(ReadError::Cut)?;
     if checksum(image) != found.checksum {
-        return Err(Fault::Cut);
+        return Err(ReadError::Cut);
     }
     records(image)
 }
@@ -82,13 +82,13 @@ fn word(header: &[u8; HEADER], at: usize) -> u64 {
 }
 
 /// Returns the newest image with a complete description.
-fn find(header: &[u8; HEADER]) -> Result<Description, Fault> {
+fn find(header: &[u8; HEADER]) -> Result<Description, ReadError> {
     if header[..8] != MAGIC {
-        return Err(Fault::Foreign);
+        return Err(ReadError::Foreign);
     }
     let version = word(header, 8) as u32;
     if version != VERSION {
-        return Err(Fault::Version(version));
+        return Err(ReadError::Version(version));
     }
     let described = DESCRIPTIONS.iter().enumerate().filter_map(|(index, &at)| {
         let [sequence, length, checksum, check] = [0, 8, 16, 24].map(|place| word(header, at + place));
@@ -101,7 +101,7 @@ fn find(header: &[u8; HEADER]) -> Result<Description, Fault> {
         })
     });
     // If both are incomplete, the writer is at work or has not yet written a snapshot.
-    described.max_by_key(|found| found.sequence).ok_or(Fault::Busy)
+    described.max_by_key(|found| found.sequence).ok_or(ReadError::Busy)
 }
 
 /// Returns the description of an image for the header, for the writer.
@@ -115,14 +115,14 @@ pub(crate) fn describe(sequence: u64, image: &[u8]) -> [u8; DESCRIPTION] {
 }
 
 /// Parses the records of an image.
-fn records(mut image: &[u8]) -> Result<Reading, Fault> {
+fn records(mut image: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::default();
     let mut whole = false;
     for _ in 0..RECORDS {
         if image.is_empty() {
             break;
         }
-        let stored = Stored::take(&mut image).ok_or(Fault::Cut)?;
+        let stored = Stored::take(&mut image).ok_or(ReadError::Cut)?;
         match stored.kind {
             Process::KIND => {
                 reading.process = Process::load(&stored);
@@ -138,7 +138,7 @@ fn records(mut image: &[u8]) -> Result<Reading, Fault> {
             _ => {}
         }
     }
-    if whole { Ok(reading) } else { Err(Fault::Cut) }
+    if whole { Ok(reading) } else { Err(ReadError::Cut) }
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ impl Request {
     }
 
     /// True if the filter accepts the message. Ignores `every`.
-    pub fn wants(&self, direction: Direction, peer: u64, first: &[u8], bytes: u64) -> bool {
+    pub fn accepts(&self, direction: Direction, peer: u64, first: &[u8], bytes: u64) -> bool {
         self.direction.is_none_or(|wanted| wanted == direction)
             && self.peer.is_none_or(|wanted| wanted == peer)
             && (self.least..=self.most).contains(&bytes)
@@ -165,7 +165,7 @@ pub struct Part {
 
 /// A copy of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
+pub struct MessageCopy {
     /// Time of the message, in microseconds since 1970.
     pub at: u64,
     /// Its socket, by [`Socket::id`](crate::Socket::id).
@@ -182,7 +182,7 @@ pub struct Copied {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A message.
-    Copy(Copied),
+    Copy(MessageCopy),
     /// Number of messages missed since the last frame, because the tool was too slow.
     Missed(u64),
 }
@@ -265,7 +265,7 @@ impl Frame {
             parts.push(Part { length: u64::from_le_bytes(*length), bytes: bytes.to_vec() });
             left = behind;
         }
-        Some(Frame::Copy(Copied { at: word(1)?, socket: word(9)?, peer: word(17)?, direction, parts }))
+        Some(Frame::Copy(MessageCopy { at: word(1)?, socket: word(9)?, peer: word(17)?, direction, parts }))
     }
 }
 
@@ -276,14 +276,14 @@ mod tests {
 
     fn frames() -> [Frame; 3] {
         let part = |bytes: &[u8]| Part { length: 700, bytes: bytes.to_vec() };
-        let copy = Copied {
+        let copy = MessageCopy {
             at: 5,
             socket: 7,
             peer: 2,
             direction: Direction::Out,
             parts: vec![part(b"abc"), part(b"")],
         };
-        let empty = Copied { peer: MANY, direction: Direction::In, parts: Vec::new(), ..copy.clone() };
+        let empty = MessageCopy { peer: MANY, direction: Direction::In, parts: Vec::new(), ..copy.clone() };
         [Frame::Copy(copy), Frame::Missed(9), Frame::Copy(empty)]
     }
 
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_by_all_that_was_asked_for() {
+    fn request_accepts_messages_that_match_all_filters() {
         let request = Request {
             peer: Some(3),
             direction: Some(Direction::Out),
@@ -332,12 +332,12 @@ mod tests {
             most: 3,
             ..Request::default()
         };
-        assert!(request.wants(Direction::Out, 3, b"ab", 2));
-        assert!(!request.wants(Direction::Out, MANY, b"ab", 2));
-        assert!(!request.wants(Direction::In, 3, b"ab", 2));
-        assert!(!request.wants(Direction::Out, 3, b"b", 2));
-        assert!(!request.wants(Direction::Out, 3, b"a", 1));
-        assert!(!request.wants(Direction::Out, 3, b"abcd", 4));
+        assert!(request.accepts(Direction::Out, 3, b"ab", 2));
+        assert!(!request.accepts(Direction::Out, MANY, b"ab", 2));
+        assert!(!request.accepts(Direction::In, 3, b"ab", 2));
+        assert!(!request.accepts(Direction::Out, 3, b"b", 2));
+        assert!(!request.accepts(Direction::Out, 3, b"a", 1));
+        assert!(!request.accepts(Direction::Out, 3, b"abcd", 4));
     }
 
     #[test]

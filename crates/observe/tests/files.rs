@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tautline_observe::{Event, Fault, Identity, Image, Output, Process, processes_in, read};
+use tautline_observe::{Event, Identity, Image, Output, Process, ReadError, processes_in, read};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -58,13 +58,13 @@ fn a_file_is_private_and_is_found_read_and_removed() {
     let mut output = Output::create_in(folder.path(), &own).unwrap();
     let path = output.path().to_owned();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(matches!(read(&path), Err(Fault::Busy)), "before the first look");
+    assert!(matches!(read(&path), Err(ReadError::Busy)), "before the first look");
     for look in 1..=5 {
         output.write(&image(look, 2)).unwrap();
         assert_eq!(read(&path).unwrap().process.looks, look);
     }
     let found = processes_in(folder.path());
-    assert_eq!((found.len(), found[0].pid, found[0].runs), (1, own.pid, true));
+    assert_eq!((found.len(), found[0].pid, found[0].is_running), (1, own.pid, true));
     // A second copy of the library in the same process.
     let second = Output::create_in(folder.path(), &own).unwrap();
     assert_ne!(second.path(), path);
@@ -72,11 +72,11 @@ fn a_file_is_private_and_is_found_read_and_removed() {
     second.remove();
     output.remove();
     assert_eq!(processes_in(folder.path()), []);
-    assert!(matches!(read(&path), Err(Fault::Missing)));
+    assert!(matches!(read(&path), Err(ReadError::Missing)));
 }
 
 #[test]
-fn what_dead_processes_have_left_is_readable_and_swept() {
+fn files_of_dead_processes_are_readable_then_removed() {
     let folder = Folder::new("stale");
     let own = Identity::own().unwrap();
     // An earlier process had the same process ID.
@@ -86,32 +86,32 @@ fn what_dead_processes_have_left_is_readable_and_swept() {
     let path = left.path().to_owned();
     drop(left);
     fs::write(folder.path().join("note.txt"), "not ours").unwrap();
-    assert!(!processes_in(folder.path())[0].runs);
+    assert!(!processes_in(folder.path())[0].is_running);
     assert_eq!(read(&path).unwrap().process.looks, 9);
     let output = Output::create_in(folder.path(), &own).unwrap();
     assert_eq!(output.path(), path, "the place is free again");
-    assert!(matches!(read(&path), Err(Fault::Busy)));
+    assert!(matches!(read(&path), Err(ReadError::Busy)));
     assert!(folder.path().join("note.txt").exists());
     output.remove();
 }
 
 #[test]
-fn what_is_no_file_of_counters_is_refused_at_once() {
+fn files_without_counters_are_refused() {
     with_watchdog(LIMIT, "foreign", || {
         let folder = Folder::new("foreign");
         let place = |name: &str| folder.path().join(name);
         fs::write(place("1"), "").unwrap();
-        assert!(matches!(read(&place("1")), Err(Fault::Cut)));
+        assert!(matches!(read(&place("1")), Err(ReadError::Cut)));
         fs::write(place("2"), vec![7; 10_000]).unwrap();
-        assert!(matches!(read(&place("2")), Err(Fault::Foreign)));
+        assert!(matches!(read(&place("2")), Err(ReadError::Foreign)));
         symlink(place("2"), place("3")).unwrap();
-        assert!(matches!(read(&place("3")), Err(Fault::Foreign)));
+        assert!(matches!(read(&place("3")), Err(ReadError::Foreign)));
         fs::create_dir(place("4")).unwrap();
-        assert!(matches!(read(&place("4")), Err(Fault::Foreign)));
+        assert!(matches!(read(&place("4")), Err(ReadError::Foreign)));
         let made = std::process::Command::new("mkfifo").arg(place("5")).status();
         if made.is_ok_and(|status| status.success()) {
             // The pipe has no writer, so a blocking read would never return.
-            assert!(matches!(read(&place("5")), Err(Fault::Foreign)));
+            assert!(matches!(read(&place("5")), Err(ReadError::Foreign)));
         }
         let names: Vec<u32> = processes_in(folder.path()).into_iter().map(|found| found.pid).collect();
         assert!(names.iter().all(|pid| matches!(pid, 1 | 2)), "{names:?}");
@@ -127,7 +127,7 @@ fn a_file_that_is_cut_is_refused() {
     let whole = fs::metadata(&path).unwrap().len();
     for length in [whole - 1, whole / 2, 4096, 4095, 100, 0] {
         File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
-        assert!(matches!(read(&path), Err(Fault::Cut)), "{length} bytes");
+        assert!(matches!(read(&path), Err(ReadError::Cut)), "{length} bytes");
     }
     output.remove();
 }
@@ -158,7 +158,7 @@ fn a_file_that_is_written_meanwhile_is_read_whole_or_not_at_all() {
                         assert!(reading.events.iter().all(|event| event.value == look));
                         (whole, last) = (whole + 1, look);
                     }
-                    Err(Fault::Busy) => {}
+                    Err(ReadError::Busy) => {}
                     Err(fault) => panic!("{fault}"),
                 }
             }

@@ -28,7 +28,7 @@ pub struct Pair {
 ///
 /// # Errors
 /// The system's error, or `InvalidData` for a file without exactly one key of each kind.
-pub fn pair(path: &Path) -> io::Result<Pair> {
+pub fn read_pair(path: &Path) -> io::Result<Pair> {
     let text = read(path).map_err(|error| with(path, &error))?;
     let keys = |name| lines(&text).filter(move |line| line.name == name).map(|line| line.key);
     let (mut publics, mut secrets) = (keys("public"), keys("secret"));
@@ -44,7 +44,7 @@ pub fn pair(path: &Path) -> io::Result<Pair> {
 ///
 /// # Errors
 /// The system's error, or `InvalidData` for a line that is not a key.
-pub fn publics(path: &Path) -> io::Result<Vec<String>> {
+pub fn read_public_keys(path: &Path) -> io::Result<Vec<String>> {
     let (keys, is_whole) = publics_of(path).map_err(|error| with(path, &error))?;
     if is_whole { Ok(keys) } else { Err(wrong(path, NO_KEY)) }
 }
@@ -69,7 +69,7 @@ pub struct Clients {
 /// # Errors
 /// The system's error: the file or the folder is missing or cannot be read, or the process lacks a
 /// descriptor or memory for one of the files.
-pub fn clients(path: &Path) -> io::Result<Clients> {
+pub fn read_clients(path: &Path) -> io::Result<Clients> {
     let mut clients = Clients::default();
     if !path.is_dir() {
         match publics_of(path) {

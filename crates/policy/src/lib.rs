@@ -4,10 +4,10 @@
 //! decides. If no rule matches, the action is allowed, as without a policy.
 //!
 //! ```
-//! use tautline_policy::{Action, Call, Policy, Question};
+//! use tautline_policy::{Action, Call, Policy, PolicyQuery};
 //!
 //! let policy = Policy::parse("extends = \"loopback\"").unwrap();
-//! let mut question = Question::new(Call::Bind, "PUB", "tcp://*:5555");
+//! let mut question = PolicyQuery::new(Call::Bind, "PUB", "tcp://*:5555");
 //! question.address = Some("0.0.0.0".parse().unwrap());
 //! let verdict = policy.decide(&question);
 //! assert_eq!(verdict.action, Action::Refuse);
@@ -34,11 +34,11 @@ mod tls;
 mod topics;
 
 pub use address::Scope;
-pub use fault::Fault;
+pub use fault::FileError;
 pub use limits::Limits;
-pub use rule::{Action, Call, Question, Verdict};
+pub use rule::{Action, Call, PolicyDecision, PolicyQuery};
 pub use tls::{TlsTrust, TlsWrap};
-pub use topics::{Act, Topics};
+pub use topics::{AllowedTopics, TopicUse};
 
 use pattern::Pattern;
 use rule::Rule;
@@ -46,7 +46,7 @@ use std::path::PathBuf;
 use topics::Grant;
 
 /// The built-in policies: name and text.
-pub const READY: [(&str, &str); 3] = [
+pub const BUILT_IN: [(&str, &str); 3] = [
     ("audit", include_str!("ready/audit.toml")),
     ("loopback", include_str!("ready/loopback.toml")),
     ("strict", include_str!("ready/strict.toml")),
@@ -93,35 +93,35 @@ impl Policy {
     ///
     /// # Errors
     /// The first fault of the text, with its line.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, FileError> {
         parse::policy(text)
     }
 
     /// Returns a built-in policy.
-    pub fn ready(name: &str) -> Option<Self> {
-        let (_, text) = READY.iter().find(|(known, _)| *known == name)?;
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         // A test checks that the built-in policies have no fault.
         parse::ready(name, text).ok()
     }
 
     /// Returns the verdict of the first matching rule.
-    pub fn decide(&self, question: &Question<'_>) -> Verdict {
-        let found = self.rules.iter().find(|rule| rule.fits(question));
-        found.map_or_else(Verdict::default, Rule::verdict)
+    pub fn decide(&self, question: &PolicyQuery<'_>) -> PolicyDecision {
+        let found = self.rules.iter().find(|rule| rule.matches(question));
+        found.map_or_else(PolicyDecision::default, Rule::verdict)
     }
 
     /// True if a rule depends on incoming peers.
-    pub fn asks_of_peers(&self) -> bool {
+    pub fn depends_on_peers(&self) -> bool {
         self.rules.iter().any(|rule| rule.is_about(Call::Accept))
     }
 
     /// True if a rule depends on the user ids that an authentication handler returns.
-    pub fn asks_for_user_ids(&self) -> bool {
+    pub fn depends_on_user_ids(&self) -> bool {
         self.rules.iter().any(|rule| !rule.user_ids.is_empty())
     }
 
     /// Returns the topics that the peer of this question may use, if an entry restricts them.
-    pub fn topics(&self, question: &Question<'_>) -> Option<Topics> {
+    pub fn topics(&self, question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
         topics::granted(&self.grants, question)
     }
 
@@ -149,7 +149,7 @@ impl Policy {
 impl Wrap {
     /// Returns the key of the server at this endpoint.
     pub fn server(&self, endpoint: &str) -> Option<&Key> {
-        self.servers.iter().find(|(pattern, _)| pattern.fits_endpoint(endpoint)).map(|(_, key)| key)
+        self.servers.iter().find(|(pattern, _)| pattern.matches_endpoint(endpoint)).map(|(_, key)| key)
     }
 
     /// Returns the user id of the server at this endpoint, which is the name of its file. Empty if

@@ -7,8 +7,8 @@ use crate::pattern::Pattern;
 use crate::rule::{Action, Call, Rule};
 use crate::table::{Table, Value};
 use crate::tls;
-use crate::topics::{Act, Grant};
-use crate::{Fault, Key, Limits, Policy, READY, Wrap};
+use crate::topics::{Grant, TopicUse};
+use crate::{BUILT_IN, FileError, Key, Limits, Policy, Wrap};
 
 const CALLS: [(&str, Call); 3] = [("bind", Call::Bind), ("connect", Call::Connect), ("accept", Call::Accept)];
 const ACTIONS: [(&str, Action); 4] =
@@ -30,7 +30,7 @@ const TYPES: [&str; 21] = [
 ];
 
 /// Reads the policy of a file.
-pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
+pub(crate) fn policy(text: &str) -> Result<Policy, FileError> {
     let mut table = Table::parse(text)?;
     let mut policy = Policy::default();
     if let Some(value) = table.take("wraps") {
@@ -54,17 +54,17 @@ pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
         }
     }
     if let Some(value) = table.take("extends") {
-        let names: Vec<_> = READY.iter().map(|(name, _)| (*name, *name)).collect();
+        let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| (*name, *name)).collect();
         let name = value.word(&names)?;
         // The file's own rules come first.
-        policy.rules.extend(Policy::ready(name).unwrap_or_default().rules);
+        policy.rules.extend(Policy::built_in(name).unwrap_or_default().rules);
     }
     table.end("a policy has `extends`, `rules`, `topics`, `limits` and `wraps`")?;
     Ok(policy)
 }
 
 /// Reads a built-in policy. Its rules carry its name.
-pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, Fault> {
+pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, FileError> {
     let mut policy = policy(text)?;
     for rule in &mut policy.rules {
         rule.name = format!("{name}:{}", rule.name);
@@ -72,7 +72,7 @@ pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, Fault> {
     Ok(policy)
 }
 
-fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fault> {
+fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, FileError> {
     let mut rule = Rule { name: format!("rule {number}"), ..Rule::default() };
     if let Some(value) = table.take("name") {
         rule.name = value.text()?;
@@ -148,7 +148,7 @@ fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
+fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, FileError> {
     let mut grant = Grant { name: format!("topics {number}"), ..Grant::default() };
     if let Some(value) = table.take("name") {
         grant.name = value.text()?;
@@ -179,10 +179,10 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
         return Err(table.fault(what));
     }
     for (act, has, word) in [
-        (Act::Subscribe, grant.subscribe.is_some(), "subscribe"),
-        (Act::Publish, grant.publish.is_some(), "publish"),
+        (TopicUse::Subscribe, grant.subscribe.is_some(), "subscribe"),
+        (TopicUse::Publish, grant.publish.is_some(), "publish"),
     ] {
-        let are_others = |types: &[String]| types.iter().all(|name| Act::of_peers_of(name) != Some(act));
+        let are_others = |types: &[String]| types.iter().all(|name| TopicUse::of_peers_of(name) != Some(act));
         if has && !grant.types.is_empty() && are_others(&grant.types) {
             let what = format!("`{name}`: peers of these socket types do not {word}");
             return Err(table.fault(what));
@@ -196,35 +196,35 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
 }
 
 /// Reads prefixes of topics. An empty list is valid: it grants no topic.
-fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, Fault> {
+fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, FileError> {
     value.list().into_iter().map(|value| value.text().map(String::into_bytes)).collect()
 }
 
-fn pattern(value: Value<'_>) -> Result<Pattern, Fault> {
+fn pattern(value: Value<'_>) -> Result<Pattern, FileError> {
     value.text().map(|text| Pattern::new(&text))
 }
 
-fn endpoints(value: Value<'_>) -> Result<Pattern, Fault> {
+fn endpoints(value: Value<'_>) -> Result<Pattern, FileError> {
     value.parsed(Pattern::of_endpoints)
 }
 
-fn network(value: Value<'_>) -> Result<Network, Fault> {
+fn network(value: Value<'_>) -> Result<Network, FileError> {
     let wrong = value.fault("must be an address or a network, such as 10.0.0.0/8");
     Network::parse(&value.text()?).ok_or(wrong)
 }
 
-fn user(value: Value<'_>) -> Result<u32, Fault> {
+fn user(value: Value<'_>) -> Result<u32, FileError> {
     let wrong = value.fault("must be a numeric user id");
     u32::try_from(value.number()?).map_err(|_| wrong)
 }
 
-fn mode(value: Value<'_>) -> Result<u32, Fault> {
+fn mode(value: Value<'_>) -> Result<u32, FileError> {
     let wrong = value.fault("must be permissions as chmod(1) takes them, in quotes: \"0600\"");
     let mode = u32::from_str_radix(&value.text()?, 8).ok();
     mode.filter(|mode| mode & !0o777 == 0).ok_or(wrong)
 }
 
-fn limits(mut table: Table<'_>) -> Result<Limits, Fault> {
+fn limits(mut table: Table<'_>) -> Result<Limits, FileError> {
     let mut limits = Limits::default();
     for (name, place) in [
         ("connections", &mut limits.connections),
@@ -245,7 +245,7 @@ fn limits(mut table: Table<'_>) -> Result<Limits, Fault> {
     Ok(limits)
 }
 
-fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
+fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, FileError> {
     let mut wrap = Wrap { name, key: None, servers: Vec::new(), clients: None, tls: None };
     if let Some(value) = table.take("protocol")
         && value.word(&PROTOCOLS)?
@@ -270,13 +270,13 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
 
 /// Reads an absolute path. Programs have different working directories, so a relative path is a
 /// fault.
-pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
+pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, FileError> {
     let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
-fn key(value: Value<'_>) -> Result<Key, Fault> {
+fn key(value: Value<'_>) -> Result<Key, FileError> {
     let wrong = value.fault("must be a public key of 40 characters, or the absolute path of a file");
     let text = value.text()?;
     match PathBuf::from(&text) {

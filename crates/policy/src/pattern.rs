@@ -34,16 +34,16 @@ impl Pattern {
     }
 
     /// True if an endpoint matches. Ignores its source address (`tcp://SOURCE;DESTINATION`).
-    pub(crate) fn fits_endpoint(&self, endpoint: &str) -> bool {
+    pub(crate) fn matches_endpoint(&self, endpoint: &str) -> bool {
         let is_of = |scheme: &&&str| endpoint.starts_with(**scheme);
         match (TCP.iter().find(is_of), endpoint.rsplit_once(';')) {
-            (Some(scheme), Some((_, destination))) => self.fits(&format!("{scheme}{destination}")),
-            _ => self.fits(endpoint),
+            (Some(scheme), Some((_, destination))) => self.matches(&format!("{scheme}{destination}")),
+            _ => self.matches(endpoint),
         }
     }
 
     /// True if the whole `text` matches.
-    pub(crate) fn fits(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
         let Some(mut text) = text.strip_prefix(first) else { return false };
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_anything() {
-        let fits = |pattern: &str, text| Pattern::new(pattern).fits(text);
+        let fits = |pattern: &str, text| Pattern::new(pattern).matches(text);
         for text in ["tcp://*:5555", "tcp://1.2.3.4:5555", "tcp://:5555"] {
             assert!(fits("tcp://*:5555", text), "{text}");
         }
@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn a_source_address_does_not_count() {
-        let fits = |pattern: &str, endpoint| Pattern::of_endpoints(pattern).unwrap().fits_endpoint(endpoint);
+        let fits =
+            |pattern: &str, endpoint| Pattern::of_endpoints(pattern).unwrap().matches_endpoint(endpoint);
         assert!(!fits("tcp://10.0.0.9:*", "tcp://10.0.0.9:1;8.8.8.8:5555"));
         assert!(fits("tcp://8.8.8.8:*", "tcp://10.0.0.9:1;8.8.8.8:5555"));
         assert!(fits("tls+tcp://8.8.8.8:*", "tls+tcp://10.0.0.9:1;8.8.8.8:5555"));

@@ -33,9 +33,9 @@ pub enum Action {
     Wrap,
 }
 
-/// A question to a policy. [`Question::new`] sets the unknown fields.
+/// A question to a policy. [`PolicyQuery::new`] sets the unknown fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question<'a> {
+pub struct PolicyQuery<'a> {
     /// Operation to decide.
     pub call: Call,
     /// Type of the socket, for example `PUB`.
@@ -58,10 +58,10 @@ pub struct Question<'a> {
     pub user_id: &'a str,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PolicyQuery<'a> {
     /// Creates a question about a call. All other fields are unknown.
     pub fn new(call: Call, socket_type: &'a str, endpoint: &'a str) -> Self {
-        Question {
+        PolicyQuery {
             call,
             socket_type,
             endpoint,
@@ -79,7 +79,7 @@ impl<'a> Question<'a> {
 /// Decision of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct PolicyDecision {
     /// Action to take.
     pub action: Action,
     /// Rule that decided. `None` if no rule matches.
@@ -115,9 +115,9 @@ impl Rule {
         self.calls.is_empty() || self.calls.contains(&call)
     }
 
-    pub(crate) fn fits(&self, question: &Question<'_>) -> bool {
+    pub(crate) fn matches(&self, question: &PolicyQuery<'_>) -> bool {
         let any = |patterns: &[Pattern], text: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
         let has = |names: &[String], text: &str| names.is_empty() || names.iter().any(|name| name == text);
         let is = |wanted: Option<bool>, found: bool| wanted.is_none_or(|wanted| wanted == found);
@@ -125,7 +125,7 @@ impl Rule {
         self.is_about(question.call)
             && has(&self.types, question.socket_type)
             && (self.endpoints.is_empty()
-                || self.endpoints.iter().any(|one| one.fits_endpoint(question.endpoint)))
+                || self.endpoints.iter().any(|one| one.matches_endpoint(question.endpoint)))
             && (self.addresses.is_empty() || question.address.is_some_and(address))
             && (self.scopes.is_empty() || self.scopes.contains(&Scope::of(question.address)))
             && any(&self.programs, question.program)
@@ -136,8 +136,8 @@ impl Rule {
             && is(self.private, question.private)
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
-        Verdict {
+    pub(crate) fn verdict(&self) -> PolicyDecision {
+        PolicyDecision {
             action: self.action,
             rule: Some(self.name.clone()),
             wrap: self.wrap.clone(),

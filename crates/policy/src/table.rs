@@ -5,16 +5,16 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::Fault;
+use crate::FileError;
 
 /// The text of a file, which gives the lines of its values.
 #[derive(Clone, Copy, Debug)]
 struct Source<'a>(&'a str);
 
 impl Source<'_> {
-    fn fault(self, at: Range<usize>, what: impl Into<String>) -> Fault {
+    fn fault(self, at: Range<usize>, what: impl Into<String>) -> FileError {
         let before = self.0.get(..at.start).unwrap_or(self.0);
-        Fault { line: before.matches('\n').count() + 1, what: what.into() }
+        FileError { line: before.matches('\n').count() + 1, what: what.into() }
     }
 }
 
@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// A fault with its line, if the text is not TOML.
-    pub fn parse(text: &'a str) -> Result<Self, Fault> {
+    pub fn parse(text: &'a str) -> Result<Self, FileError> {
         let source = Source(text);
         let parsed = DeTable::parse(text).map_err(|error| {
             source.fault(error.span().unwrap_or_default(), error.message().replace('\n', " "))
@@ -68,7 +68,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns a fault of the whole table.
-    pub fn fault(&self, what: impl Into<String>) -> Fault {
+    pub fn fault(&self, what: impl Into<String>) -> FileError {
         self.source.fault(self.span.clone(), what)
     }
 
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// The first value that is left. `known` lists the valid values.
-    pub fn end(self, known: &str) -> Result<(), Fault> {
+    pub fn end(self, known: &str) -> Result<(), FileError> {
         let Some((key, _)) = self.entries.into_iter().next() else { return Ok(()) };
         Err(self.source.fault(key.span(), format!("`{}` is not known here: {known}", key.get_ref())))
     }
@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
 
 impl<'a> Value<'a> {
     /// Returns a fault of this value.
-    pub fn fault(&self, what: impl std::fmt::Display) -> Fault {
+    pub fn fault(&self, what: impl std::fmt::Display) -> FileError {
         self.source.fault(self.value.span(), format!("`{}` {what}", self.name))
     }
 
@@ -92,7 +92,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not a text, or the reason that `parse` returns.
-    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, Fault> {
+    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => parse(text).map_err(|why| self.fault(why)),
             _ => Err(self.fault("must be a text in quotes")),
@@ -103,7 +103,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not a text.
-    pub fn text(self) -> Result<String, Fault> {
+    pub fn text(self) -> Result<String, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.clone().into_owned()),
             _ => Err(self.fault("must be a text in quotes")),
@@ -114,7 +114,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not a boolean.
-    pub fn flag(self) -> Result<bool, Fault> {
+    pub fn flag(self) -> Result<bool, FileError> {
         match self.value.get_ref() {
             DeValue::Boolean(value) => Ok(*value),
             _ => Err(self.fault("must be true or false")),
@@ -125,7 +125,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not such a number.
-    pub fn number(self) -> Result<u64, Fault> {
+    pub fn number(self) -> Result<u64, FileError> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
@@ -137,7 +137,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not a table.
-    pub fn table(self) -> Result<Table<'a>, Fault> {
+    pub fn table(self) -> Result<Table<'a>, FileError> {
         if !matches!(self.value.get_ref(), DeValue::Table(_)) {
             return Err(self.fault("must be a table"));
         }
@@ -164,7 +164,10 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The first fault of `read` or of the list.
-    pub fn each<T>(self, mut read: impl FnMut(Value<'a>) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    pub fn each<T>(
+        self,
+        mut read: impl FnMut(Value<'a>) -> Result<T, FileError>,
+    ) -> Result<Vec<T>, FileError> {
         let empty = self.fault("must not be empty");
         let list: Vec<T> = self.list().into_iter().map(&mut read).collect::<Result<_, _>>()?;
         if list.is_empty() { Err(empty) } else { Ok(list) }
@@ -174,7 +177,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not one of the words.
-    pub fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, Fault> {
+    pub fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, FileError> {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         let wrong = self.fault(format_args!("must be one of: {}", known.join(", ")));
         let text = self.text()?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Fault;
+use crate::FileError;
 use crate::parse::file;
 use crate::pattern::Pattern;
 use crate::table::Table;
@@ -40,7 +40,7 @@ impl TlsWrap {
     pub fn server(&self, endpoint: &str) -> Option<&str> {
         self.servers
             .iter()
-            .find(|(pattern, _)| pattern.fits_endpoint(endpoint))
+            .find(|(pattern, _)| pattern.matches_endpoint(endpoint))
             .map(|(_, name)| name.as_str())
     }
 
@@ -58,7 +58,7 @@ impl TlsWrap {
 }
 
 /// Reads a wrap of this name.
-pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
+pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, FileError> {
     let mut wrap = TlsWrap {
         certificate: table.take("certificate").map(file).transpose()?,
         key: table.take("key").map(file).transpose()?,

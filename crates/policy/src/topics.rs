@@ -4,25 +4,25 @@
 //! of their peers (by user). Once an entry selects a socket, its peers may use only the topics that
 //! the matching entries grant together.
 
-use crate::Question;
+use crate::PolicyQuery;
 use crate::pattern::Pattern;
 
 /// Use of topics by a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Act {
+pub enum TopicUse {
     /// A peer of a PUB or XPUB subscribes.
     Subscribe,
     /// A peer of a SUB or XSUB publishes.
     Publish,
 }
 
-impl Act {
+impl TopicUse {
     /// Returns the use of topics by peers of such a socket. `None` for types without topics.
     pub fn of_peers_of(socket_type: &str) -> Option<Self> {
         match socket_type {
-            "PUB" | "XPUB" => Some(Act::Subscribe),
-            "SUB" | "XSUB" => Some(Act::Publish),
+            "PUB" | "XPUB" => Some(TopicUse::Subscribe),
+            "SUB" | "XSUB" => Some(TopicUse::Publish),
             _ => None,
         }
     }
@@ -30,14 +30,14 @@ impl Act {
 
 /// The topics that a peer may use: all topics that begin with one of several prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topics {
+pub struct AllowedTopics {
     /// Prefixes in byte order, without prefixes that begin with another one.
     prefixes: Vec<Vec<u8>>,
     /// First entry that selects the socket.
     rule: String,
 }
 
-impl Topics {
+impl AllowedTopics {
     /// Creates the set of topics that begin with one of `prefixes`. `rule` is the name of the
     /// entry.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>, rule: &str) -> Self {
@@ -49,11 +49,11 @@ impl Topics {
                 all.insert(place, prefix);
             }
         }
-        Topics { prefixes: all, rule: rule.to_owned() }
+        AllowedTopics { prefixes: all, rule: rule.to_owned() }
     }
 
     /// True if a message whose first part begins with `topic` may pass.
-    pub fn has(&self, topic: &[u8]) -> bool {
+    pub fn allows(&self, topic: &[u8]) -> bool {
         let behind = self.prefixes.partition_point(|prefix| prefix.as_slice() <= topic);
         // The topic can begin only with the last prefix that is not greater than it.
         behind.checked_sub(1).is_some_and(|last| topic.starts_with(&self.prefixes[last]))
@@ -85,48 +85,48 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    fn prefixes(&self, act: Act) -> Option<&Vec<Vec<u8>>> {
+    fn prefixes(&self, act: TopicUse) -> Option<&Vec<Vec<u8>>> {
         match act {
-            Act::Subscribe => self.subscribe.as_ref(),
-            Act::Publish => self.publish.as_ref(),
+            TopicUse::Subscribe => self.subscribe.as_ref(),
+            TopicUse::Publish => self.publish.as_ref(),
         }
     }
 
     /// True if the entry selects the socket.
-    fn is_about(&self, question: &Question<'_>) -> bool {
+    fn is_about(&self, question: &PolicyQuery<'_>) -> bool {
         let any = |patterns: &[Pattern], text: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
         (self.types.is_empty() || self.types.iter().any(|name| name == question.socket_type))
             && (self.endpoints.is_empty()
-                || self.endpoints.iter().any(|one| one.fits_endpoint(question.endpoint)))
+                || self.endpoints.iter().any(|one| one.matches_endpoint(question.endpoint)))
             && any(&self.programs, question.program)
     }
 
     /// True if the entry applies to the peer.
-    fn is_for(&self, question: &Question<'_>) -> bool {
+    fn is_for(&self, question: &PolicyQuery<'_>) -> bool {
         let user = |user| self.users.contains(&user);
         (self.users.is_empty() || question.user.is_some_and(user))
-            && (self.user_ids.is_empty() || self.user_ids.iter().any(|id| id.fits(question.user_id)))
+            && (self.user_ids.is_empty() || self.user_ids.iter().any(|id| id.matches(question.user_id)))
     }
 }
 
 /// Returns the topics that the peer of a question may use. `None` means all topics.
-pub(crate) fn granted(grants: &[Grant], question: &Question<'_>) -> Option<Topics> {
-    let act = Act::of_peers_of(question.socket_type)?;
+pub(crate) fn granted(grants: &[Grant], question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
+    let act = TopicUse::of_peers_of(question.socket_type)?;
     let mut about = grants.iter().filter(|grant| grant.prefixes(act).is_some() && grant.is_about(question));
     let first = about.next()?;
     let all = std::iter::once(first).chain(about).filter(|grant| grant.is_for(question));
     let prefixes = all.filter_map(|grant| grant.prefixes(act)).flatten().cloned();
-    Some(Topics::new(prefixes, &first.name))
+    Some(AllowedTopics::new(prefixes, &first.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn topics(prefixes: &[&str]) -> Topics {
-        Topics::new(prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()), "x")
+    fn topics(prefixes: &[&str]) -> AllowedTopics {
+        AllowedTopics::new(prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()), "x")
     }
 
     #[test]
@@ -134,14 +134,14 @@ mod tests {
         let some = topics(&["b/", "a", "ab", "a", "c/d/"]);
         assert_eq!(some.within(b"").collect::<Vec<_>>(), [&b"a"[..], b"b/", b"c/d/"]);
         for topic in ["a", "ab", "abc", "az", "b/", "b/x", "c/d/", "c/d/e"] {
-            assert!(some.has(topic.as_bytes()), "{topic}");
+            assert!(some.allows(topic.as_bytes()), "{topic}");
         }
         for topic in ["", "b", "c", "c/d", "B", "d", "\u{0}"] {
-            assert!(!some.has(topic.as_bytes()), "{topic}");
+            assert!(!some.allows(topic.as_bytes()), "{topic}");
         }
         assert_eq!(some.within(b"c").collect::<Vec<_>>(), [b"c/d/"]);
         assert_eq!(some.within(b"c/d/").collect::<Vec<_>>(), [b"c/d/"]);
         assert_eq!(some.within(b"c/d/e").count() + some.within(b"d").count(), 0);
-        assert!(topics(&[""]).has(b"") && topics(&["x", ""]).has(b"y") && !topics(&[]).has(b""));
+        assert!(topics(&[""]).allows(b"") && topics(&["x", ""]).allows(b"y") && !topics(&[]).allows(b""));
     }
 }

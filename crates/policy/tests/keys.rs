@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tautline_policy::keys::{clients, pair, publics};
+use tautline_policy::keys::{read_clients, read_pair, read_public_keys};
 
 const ONE: &str = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
 const TWO: &str = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
@@ -36,7 +36,7 @@ impl Drop for Folder {
 fn a_pair_is_what_keygen_writes() {
     let folder = Folder::new("pair");
     let text = format!("# A CURVE key pair.\npublic = \"{ONE}\"\nsecret = \"{TWO}\"\n");
-    let found = pair(&folder.file("host.key", &text)).unwrap();
+    let found = read_pair(&folder.file("host.key", &text)).unwrap();
     assert_eq!((&*found.public, &**found.secret), (ONE, TWO));
     for text in [
         String::new(),
@@ -44,10 +44,10 @@ fn a_pair_is_what_keygen_writes() {
         format!("public = \"{ONE}\"\nsecret = \"short\"\n"),
         format!("public = \"{ONE}\"\npublic = \"{ONE}\"\nsecret = \"{TWO}\"\n"),
     ] {
-        let error = pair(&folder.file("host.key", &text)).err().unwrap().to_string();
+        let error = read_pair(&folder.file("host.key", &text)).err().unwrap().to_string();
         assert!(error.contains("host.key has no key pair"), "{error}");
     }
-    assert!(pair(&folder.0.join("none")).err().unwrap().to_string().contains("none: "));
+    assert!(read_pair(&folder.0.join("none")).err().unwrap().to_string().contains("none: "));
 }
 
 #[test]
@@ -55,37 +55,39 @@ fn public_keys_are_lines() {
     let folder = Folder::new("publics");
     let file =
         folder.file("all", &format!("# clients\n\n{ONE}\n{ODD}\n  public = \"{TWO}\"\npublic=\"{TWO}\"\n"));
-    assert_eq!(publics(&file).unwrap(), [ONE, ODD, TWO, TWO]);
-    let found = clients(&file).unwrap();
+    assert_eq!(read_public_keys(&file).unwrap(), [ONE, ODD, TWO, TWO]);
+    let found = read_clients(&file).unwrap();
     assert_eq!(found.keys[0], (ONE.to_owned(), "all".to_owned()));
     assert_eq!((found.keys.len(), found.faults.len()), (4, 0));
     let pair = folder.file("two", &format!("public = \"{TWO}\"\nsecret = \"{ONE}\"\n"));
-    assert_eq!(publics(&pair).unwrap(), [TWO], "a secret key admits nobody");
+    assert_eq!(read_public_keys(&pair).unwrap(), [TWO], "a secret key admits nobody");
     let bad = folder.file("three", "nonsense\n");
-    assert!(publics(&bad).unwrap_err().to_string().contains("three has a line that is not a public key"));
+    assert!(
+        read_public_keys(&bad).unwrap_err().to_string().contains("three has a line that is not a public key")
+    );
     let long = folder.file("three", &"#\n".repeat(1 << 20));
-    assert!(publics(&long).unwrap_err().to_string().contains("longer than 1 MiB"));
+    assert!(read_public_keys(&long).unwrap_err().to_string().contains("longer than 1 MiB"));
 }
 
 #[test]
 fn each_line_and_file_of_clients_counts_by_itself() {
     let folder = Folder::new("clients");
-    assert_eq!(clients(&folder.0).unwrap(), Default::default());
+    assert_eq!(read_clients(&folder.0).unwrap(), Default::default());
     folder.file("b.pub", &format!("{ONE}\nhalf a key\n"));
     folder.file("a.pub", &format!("public = \"{TWO}\"\n"));
     folder.file("c.pub", "oops");
     fs::write(folder.0.join("d.pub"), [0xFF; 50]).unwrap();
     folder.file("e.pub", &"#\n".repeat(1 << 20));
-    let found = clients(&folder.0).unwrap();
+    let found = read_clients(&folder.0).unwrap();
     assert_eq!(found.keys, [(TWO.to_owned(), "a".to_owned()), (ONE.to_owned(), "b".to_owned())]);
     let about = |fault: &String| ["b.pub", "c.pub", "d.pub", "e.pub"].map(|name| fault.contains(name));
     let faults: Vec<_> = found.faults.iter().map(about).collect();
     assert_eq!(faults, [0, 1, 2, 3].map(|file| [0, 1, 2, 3].map(|name| name == file)));
     assert!(!found.is_partial);
     // A list in one file is read in the same way.
-    let one = clients(&folder.0.join("b.pub")).unwrap();
+    let one = read_clients(&folder.0.join("b.pub")).unwrap();
     assert_eq!((one.keys.len(), one.faults.len()), (1, 1));
-    assert_eq!(clients(&folder.0.join("none")).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(read_clients(&folder.0.join("none")).unwrap_err().kind(), std::io::ErrorKind::NotFound);
 }
 
 #[test]
@@ -106,7 +108,7 @@ fn only_files_called_name_pub_have_clients() {
         folder.file(name, ONE);
     }
     fs::create_dir(folder.0.join("folder.pub")).unwrap();
-    let found = clients(&folder.0).unwrap();
+    let found = read_clients(&folder.0).unwrap();
     assert_eq!(found.keys, [(ONE.to_owned(), "a".to_owned())]);
     assert_eq!((found.ignored.len(), found.faults.len()), (8, 0));
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tautline_policy::{Action, Call, Policy, Question, READY, TlsTrust, Topics, Verdict};
+use tautline_policy::{Action, AllowedTopics, BUILT_IN, Call, Policy, PolicyDecision, PolicyQuery, TlsTrust};
 
 fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -16,18 +16,18 @@ fn at(address: &str) -> Option<IpAddr> {
     Some(address.parse().unwrap())
 }
 
-fn bind(endpoint: &str, address: Option<IpAddr>) -> Question<'_> {
-    Question { address, ..Question::new(Call::Bind, "PUB", endpoint) }
+fn bind(endpoint: &str, address: Option<IpAddr>) -> PolicyQuery<'_> {
+    PolicyQuery { address, ..PolicyQuery::new(Call::Bind, "PUB", endpoint) }
 }
 
-fn action(policy: &Policy, question: &Question<'_>) -> Action {
+fn action(policy: &Policy, question: &PolicyQuery<'_>) -> Action {
     policy.decide(question).action
 }
 
 #[test]
 fn without_a_rule_all_is_allowed() {
     let verdict = policy("").decide(&bind("tcp://*:1", at("0.0.0.0")));
-    assert_eq!(verdict, Verdict::default());
+    assert_eq!(verdict, PolicyDecision::default());
     assert_eq!(verdict.action, Action::Allow);
 }
 
@@ -81,8 +81,8 @@ fn peers_are_told_apart_by_their_users() {
         action = "refuse"
         "#,
     );
-    assert!(policy.asks_of_peers());
-    let mut question = Question::new(Call::Accept, "ROUTER", "ipc:///run/x");
+    assert!(policy.depends_on_peers());
+    let mut question = PolicyQuery::new(Call::Accept, "ROUTER", "ipc:///run/x");
     assert_eq!(action(&policy, &question), Action::Refuse);
     question.user = Some(1001);
     assert_eq!(action(&policy, &question), Action::Allow);
@@ -93,25 +93,26 @@ fn peers_are_told_apart_by_their_users() {
 
 #[test]
 fn ready_made_policies_keep_what_they_promise() {
-    for (name, text) in READY {
+    for (name, text) in BUILT_IN {
         policy(text);
         policy(&format!("extends = \"{name}\""));
     }
-    let [audit, loopback, strict] = READY.map(|(name, _)| Policy::ready(name).unwrap());
+    let [audit, loopback, strict] = BUILT_IN.map(|(name, _)| Policy::built_in(name).unwrap());
     let open = bind("tcp://*:5555", at("0.0.0.0"));
-    let secure = Question { secure: true, mechanism: "CURVE", ..open.clone() };
+    let secure = PolicyQuery { secure: true, mechanism: "CURVE", ..open.clone() };
     let near = bind("tcp://127.0.0.1:5555", at("127.0.0.1"));
     let shared = bind("ipc:///tmp/x", None);
-    let private = Question { private: true, ..shared.clone() };
+    let private = PolicyQuery { private: true, ..shared.clone() };
     let inproc = bind("inproc://x", None);
     let vsock = bind("vsock://*:5555", None);
     let multicast = bind("udp://239.1.1.1:5555", at("239.1.1.1"));
     let abstract_name = bind("ipc://@x", None);
     // Peers of our user, of root, and of another user.
-    let ours = Question { private: true, user: Some(7), ..Question::new(Call::Accept, "SUB", "ipc://@x") };
-    let roots = Question { private: false, user: Some(0), ..ours.clone() };
-    let others = Question { private: false, user: Some(8), ..ours.clone() };
-    let connect = Question::new(Call::Connect, "SUB", "tcp://example.org:5555");
+    let ours =
+        PolicyQuery { private: true, user: Some(7), ..PolicyQuery::new(Call::Accept, "SUB", "ipc://@x") };
+    let roots = PolicyQuery { private: false, user: Some(0), ..ours.clone() };
+    let others = PolicyQuery { private: false, user: Some(8), ..ours.clone() };
+    let connect = PolicyQuery::new(Call::Connect, "SUB", "tcp://example.org:5555");
     for (question, expected) in [
         (&open, [Action::Warn, Action::Refuse, Action::Refuse]),
         (&secure, [Action::Allow, Action::Allow, Action::Allow]),
@@ -186,7 +187,7 @@ fn rules_judge_the_destination_of_an_endpoint() {
         action = "refuse"
         "#,
     );
-    let of = |endpoint| action(&policy, &Question::new(Call::Connect, "PUSH", endpoint));
+    let of = |endpoint| action(&policy, &PolicyQuery::new(Call::Connect, "PUSH", endpoint));
     assert_eq!(of("tcp://10.0.0.9:1"), Action::Allow);
     assert_eq!(of("tcp://8.8.8.8:1;10.0.0.9:1"), Action::Allow);
     assert_eq!(of("tcp://10.0.0.9:1;8.8.8.8:5555"), Action::Refuse);
@@ -213,9 +214,10 @@ fn topics_are_granted_together() {
         "#,
     );
     assert!(policy.has_topics());
-    let granted =
-        |topics: &[&str], rule| Some(Topics::new(topics.iter().map(|topic| topic.as_bytes().to_vec()), rule));
-    let mut peer = Question::new(Call::Accept, "PUB", "tcp://*:5556");
+    let granted = |topics: &[&str], rule| {
+        Some(AllowedTopics::new(topics.iter().map(|topic| topic.as_bytes().to_vec()), rule))
+    };
+    let mut peer = PolicyQuery::new(Call::Accept, "PUB", "tcp://*:5556");
     assert_eq!(policy.topics(&peer), granted(&["public/"], "prices"), "it is nobody");
     peer.user_id = "trader-7";
     assert_eq!(policy.topics(&peer), granted(&["prices/", "public/", "status"], "prices"));
@@ -223,7 +225,7 @@ fn topics_are_granted_together() {
     assert_eq!(policy.topics(&peer), granted(&["notes/"], "topics 2"));
     peer.socket_type = "ROUTER";
     assert_eq!(policy.topics(&peer), None, "it has no topics");
-    let mut other = Question::new(Call::Accept, "SUB", "ipc:///run/x");
+    let mut other = PolicyQuery::new(Call::Accept, "SUB", "ipc:///run/x");
     assert_eq!(policy.topics(&other), None, "nothing is about it");
     other.program = "reader";
     assert_eq!(policy.topics(&other), granted(&[], "topics 3"), "nobody of that number has come");

@@ -17,7 +17,7 @@ use crate::stage::Stage;
 pub trait Carrier: Stage {
     /// Tells the carrier that the handshake of ZMTP is complete. From now on the configured limit
     /// on message sizes applies.
-    fn established(&mut self);
+    fn complete_handshake(&mut self);
 
     /// Sends a ping of the carrier's own protocol. Returns false if that protocol has no ping.
     fn ping(&mut self) -> bool;
@@ -28,20 +28,20 @@ pub trait Carrier: Stage {
     }
 
     /// Returns the certificates by which the peer proved its identity, if this side asked for them.
-    fn shown(&self) -> Option<Shown> {
+    fn peer_certificates(&self) -> Option<PeerCertificates> {
         None
     }
 }
 
 /// Trusted certificates of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct PeerCertificates {
     /// Name of the peer; empty if its certificate has no name.
     pub user: String,
     /// Certificates in DER, the peer's own first.
     pub certificates: Vec<Vec<u8>>,
     /// Number of the configuration that verified the certificates.
-    pub judged: u64,
+    pub verified_by: u64,
 }
 
 /// Carries ZMTP unchanged.
@@ -64,7 +64,7 @@ impl Stage for Direct {
 }
 
 impl Carrier for Direct {
-    fn established(&mut self) {}
+    fn complete_handshake(&mut self) {}
 
     fn ping(&mut self) -> bool {
         false
@@ -77,8 +77,12 @@ impl Carrier for Direct {
 
 /// Puts a carrier below the result of a handshake. `early` holds the ZMTP bytes that followed the
 /// handshake.
-pub fn carried(mut carrier: Box<dyn Carrier>, mut established: Established, early: Vec<u8>) -> Established {
-    carrier.established();
+pub fn with_carrier(
+    mut carrier: Box<dyn Carrier>,
+    mut established: Established,
+    early: Vec<u8>,
+) -> Established {
+    carrier.complete_handshake();
     let inner = established.stage.take();
     established.stage = Some(Box::new(Carried { inner, carrier, early, between: Vec::new() }));
     established
@@ -160,15 +164,15 @@ impl Stage for Carried {
         self.carrier.has_output()
     }
 
-    fn exhausted(&self) -> bool {
-        self.carrier.exhausted() || self.inner.as_ref().is_some_and(|inner| inner.exhausted())
+    fn is_out_of_memory(&self) -> bool {
+        self.carrier.is_out_of_memory() || self.inner.as_ref().is_some_and(|inner| inner.is_out_of_memory())
     }
 
-    fn ended(&self) -> bool {
-        self.carrier.ended()
+    fn is_closed(&self) -> bool {
+        self.carrier.is_closed()
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        self.carrier.finish(out);
+    fn close(&mut self, out: &mut Vec<u8>) {
+        self.carrier.close(out);
     }
 }

@@ -4,7 +4,7 @@
 //! The `put_` functions append whole frames, header included, to go into a queue; [`parse`] reads a
 //! body after the handshake. During the handshake the session reads commands itself.
 
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{COMMAND, MAX_HEADER, put_header};
 use crate::metadata::Properties;
 
@@ -64,14 +64,14 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
         b"JOIN" => Command::Join(data),
         b"LEAVE" => Command::Leave(data),
         b"PING" => {
-            let (ttl, context) = data.split_first_chunk().ok_or(Clause::MalformedPing)?;
+            let (ttl, context) = data.split_first_chunk().ok_or(Violation::MalformedPing)?;
             // RFC 37 does not allow a longer context. We cut it as libzmq does, which is harmless.
             Command::Ping {
                 ttl_ds: u16::from_be_bytes(*ttl),
                 context: &context[..context.len().min(MAX_PING_CONTEXT)],
             }
         }
-        b"PONG" if data.len() > MAX_PING_CONTEXT => return Err(Clause::MalformedPong.into()),
+        b"PONG" if data.len() > MAX_PING_CONTEXT => return Err(Violation::MalformedPong.into()),
         b"PONG" => Command::Pong { context: data },
         b"ERROR" => Command::Error(parse_reason(data)?),
         b"READY" => Command::Ready(Properties::new(data)),
@@ -155,10 +155,10 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, name: &[u8], data: &[&[u8]]) {
 
 /// Splits a command body into its name and its data.
 pub(crate) fn split_name(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
-    let (&len, rest) = body.split_first().ok_or(Clause::CommandName)?;
-    let (name, data) = rest.split_at_checked(usize::from(len)).ok_or(Clause::CommandName)?;
+    let (&len, rest) = body.split_first().ok_or(Violation::CommandName)?;
+    let (name, data) = rest.split_at_checked(usize::from(len)).ok_or(Violation::CommandName)?;
     if name.is_empty() || !name.iter().all(u8::is_ascii_alphabetic) {
-        return Err(Clause::CommandName.into());
+        return Err(Violation::CommandName.into());
     }
     Ok((name, data))
 }
@@ -167,7 +167,7 @@ pub(crate) fn split_name(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
 pub(crate) fn parse_reason(data: &[u8]) -> Result<&[u8], ProtocolError> {
     match data.split_first() {
         Some((&len, reason)) if reason.len() == usize::from(len) => Ok(reason),
-        _ => Err(Clause::MalformedError.into()),
+        _ => Err(Violation::MalformedError.into()),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         for body in
             [&b""[..], b"\0", b"\0PING", b"\x05PING", b"\xffPING", b"\x04PI\0G", b"\x04PI-G", b"\x04P1NG"]
         {
-            assert_eq!(parse(body), Err(Clause::CommandName.into()), "{body:?}");
+            assert_eq!(parse(body), Err(Violation::CommandName.into()), "{body:?}");
         }
     }
 
@@ -249,16 +249,16 @@ mod tests {
     fn every_cut_of_each_command() {
         for cut in 0..=b"\x04PING\0\0".len() {
             let expected = match cut {
-                0..=4 => Err(Clause::CommandName.into()),
-                5 | 6 => Err(Clause::MalformedPing.into()),
+                0..=4 => Err(Violation::CommandName.into()),
+                5 | 6 => Err(Violation::MalformedPing.into()),
                 _ => Ok(Command::Ping { ttl_ds: 0, context: b"" }),
             };
             assert_eq!(parse(&b"\x04PING\0\0"[..cut]), expected);
         }
         for cut in 0..=b"\x05ERROR\x02no".len() {
             let expected = match cut {
-                0..=5 => Err(Clause::CommandName.into()),
-                6..=8 => Err(Clause::MalformedError.into()),
+                0..=5 => Err(Violation::CommandName.into()),
+                6..=8 => Err(Violation::MalformedError.into()),
                 _ => Ok(Command::Error(b"no")),
             };
             assert_eq!(parse(&b"\x05ERROR\x02no"[..cut]), expected);
@@ -269,8 +269,8 @@ mod tests {
     fn oversized_contexts_and_reasons() {
         let cut = Command::Ping { ttl_ds: 0, context: b"0123456789abcdef" };
         assert_eq!(parse(b"\x04PING\0\x000123456789abcdefg"), Ok(cut));
-        assert_eq!(parse(b"\x04PONG0123456789abcdefg"), Err(Clause::MalformedPong.into()));
-        assert_eq!(parse(b"\x05ERROR\x02noo"), Err(Clause::MalformedError.into()));
+        assert_eq!(parse(b"\x04PONG0123456789abcdefg"), Err(Violation::MalformedPong.into()));
+        assert_eq!(parse(b"\x05ERROR\x02noo"), Err(Violation::MalformedError.into()));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use tls::TlsFault;
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The peer broke a rule of the protocol.
-    PeerMisbehaved(Clause),
+    PeerMisbehaved(Violation),
     /// The peer kept the rules, but the two ends are incompatible.
     PeerIncompatible(Mismatch),
     /// A frame announces more bytes than are allowed here.
@@ -43,7 +43,7 @@ pub enum ProtocolError {
 /// Protocol rule that a peer broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Clause {
+pub enum Violation {
     /// A reserved bit of a frame's flags octet is set.
     ReservedFlags,
     /// A command frame announces a further frame.
@@ -203,8 +203,8 @@ impl ProtocolError {
 impl ProtocolError {
     /// True if a retry may succeed. A carrier may have intermediaries, and one of them may have no
     /// server behind it for a moment; a certificate may be renewed.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening) | Self::Tls(_))
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::PeerMisbehaved(Violation::WebSocketOpening) | Self::Tls(_))
     }
 }
 
@@ -233,7 +233,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-impl Clause {
+impl Violation {
     fn zmq_code(self) -> u32 {
         match self {
             Self::ReservedFlags
@@ -296,7 +296,7 @@ impl Clause {
 
     /// True if the error concerns the cipher of a connection. libzmq reports such errors as
     /// failures of the handshake, even after the handshake.
-    pub fn is_of_the_cipher(self) -> bool {
+    pub fn is_decryption_error(self) -> bool {
         matches!(self, Self::MalformedMessage | Self::Cryptographic | Self::NonceOrder)
     }
 }
@@ -325,8 +325,8 @@ impl ZapFault {
     }
 }
 
-impl From<Clause> for ProtocolError {
-    fn from(clause: Clause) -> Self {
+impl From<Violation> for ProtocolError {
+    fn from(clause: Violation) -> Self {
         Self::PeerMisbehaved(clause)
     }
 }
@@ -374,22 +374,22 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_public_header() {
-        let code = |clause: Clause| ProtocolError::from(clause).zmq_code();
-        assert_eq!(code(Clause::UnexpectedCommand), 0x1000_0001);
-        assert_eq!(code(Clause::UnexpectedMessage), 0x1000_0001);
-        assert_eq!(code(Clause::MalformedError), 0x1000_0015);
-        assert_eq!(code(Clause::PropertyTruncated), 0x1000_0018);
-        assert_eq!(code(Clause::CommandName), 0x1000_0011);
-        assert_eq!(code(Clause::ReservedFlags), 0x1000_0000);
-        assert_eq!(code(Clause::MechanismName), 0x1100_0002);
-        assert_eq!(code(Clause::NonceOrder), 0x1000_0002);
-        assert_eq!(code(Clause::KeyExchange), 0x1000_0003);
-        assert_eq!(code(Clause::MalformedMessage), 0x1000_0012);
-        assert_eq!(code(Clause::MalformedHello), 0x1000_0013);
-        assert_eq!(code(Clause::MalformedInitiate), 0x1000_0014);
-        assert_eq!(code(Clause::MalformedReady), 0x1000_0016);
-        assert_eq!(code(Clause::MalformedWelcome), 0x1000_0017);
-        assert_eq!(code(Clause::Cryptographic), 0x1100_0001);
+        let code = |clause: Violation| ProtocolError::from(clause).zmq_code();
+        assert_eq!(code(Violation::UnexpectedCommand), 0x1000_0001);
+        assert_eq!(code(Violation::UnexpectedMessage), 0x1000_0001);
+        assert_eq!(code(Violation::MalformedError), 0x1000_0015);
+        assert_eq!(code(Violation::PropertyTruncated), 0x1000_0018);
+        assert_eq!(code(Violation::CommandName), 0x1000_0011);
+        assert_eq!(code(Violation::ReservedFlags), 0x1000_0000);
+        assert_eq!(code(Violation::MechanismName), 0x1100_0002);
+        assert_eq!(code(Violation::NonceOrder), 0x1000_0002);
+        assert_eq!(code(Violation::KeyExchange), 0x1000_0003);
+        assert_eq!(code(Violation::MalformedMessage), 0x1000_0012);
+        assert_eq!(code(Violation::MalformedHello), 0x1000_0013);
+        assert_eq!(code(Violation::MalformedInitiate), 0x1000_0014);
+        assert_eq!(code(Violation::MalformedReady), 0x1000_0016);
+        assert_eq!(code(Violation::MalformedWelcome), 0x1000_0017);
+        assert_eq!(code(Violation::Cryptographic), 0x1100_0001);
         let zap = |fault: ZapFault| ProtocolError::from(fault).zmq_code();
         assert_eq!(zap(ZapFault::Delimiter), 0x2000_0000);
         assert_eq!(zap(ZapFault::FrameCount), 0x2000_0001);
@@ -416,7 +416,7 @@ mod tests {
         let refused = ProtocolError::Auth(AuthFailure::Refused { status: Some(400) });
         assert_eq!(refused.to_string(), "peer refused the handshake with status 400");
         assert_eq!(
-            ProtocolError::from(Clause::FrameLength).to_string(),
+            ProtocolError::from(Violation::FrameLength).to_string(),
             "peer broke the protocol: frame length exceeds 63 bits"
         );
     }

@@ -4,7 +4,7 @@
 //! speaks. These functions therefore run once or twice per message: they are inline, branch little
 //! and never allocate.
 
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 
 /// Flag: further frames of the same message follow.
 pub const MORE: u8 = 1;
@@ -76,7 +76,7 @@ pub fn decode_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolError> {
     let Some(len) = bytes.get(1..).and_then(|rest| rest.first_chunk::<8>()) else { return Ok(None) };
     let body_len = u64::from_be_bytes(*len);
     if body_len > MAX_BODY {
-        return Err(Clause::FrameLength.into());
+        return Err(Violation::FrameLength.into());
     }
     Ok(Some(Header { flags, body_len, header_len: MAX_HEADER }))
 }
@@ -102,9 +102,9 @@ pub(crate) fn put_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
 #[cold]
 fn flags_error(flags: u8) -> ProtocolError {
     if flags & !(MORE | LONG | COMMAND) != 0 {
-        Clause::ReservedFlags.into()
+        Violation::ReservedFlags.into()
     } else {
-        Clause::CommandWithMore.into()
+        Violation::CommandWithMore.into()
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
         for flags in 0..=255u8 {
             let expected = match flags {
                 0 | 1 | 2 | 3 | 4 | 6 => Ok(None),
-                5 | 7 => Err(Clause::CommandWithMore.into()),
-                _ => Err(Clause::ReservedFlags.into()),
+                5 | 7 => Err(Violation::CommandWithMore.into()),
+                _ => Err(Violation::ReservedFlags.into()),
             };
             assert_eq!(decode_header(&[flags]), expected, "flags {flags:#x}");
         }
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn lengths_have_63_bits() {
         let mut bytes = [2, 0x80, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(decode_header(&bytes), Err(Clause::FrameLength.into()));
+        assert_eq!(decode_header(&bytes), Err(Violation::FrameLength.into()));
         bytes[1] = 0xFF;
-        assert_eq!(decode_header(&bytes), Err(Clause::FrameLength.into()));
+        assert_eq!(decode_header(&bytes), Err(Violation::FrameLength.into()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! routing id plus one, and `7F`. A 1.0 peer therefore reads them as a frame header. We recognise a
 //! 1.0 peer because its first bytes do not have the shape of a signature.
 
-use crate::error::{Clause, Mismatch, ProtocolError};
+use crate::error::{Mismatch, ProtocolError, Violation};
 
 /// Protocol version that two peers agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,7 +91,7 @@ pub(crate) fn judge(greeting: &[u8; GREETING_LEN], mechanism: &str) -> Result<Ve
     let allowed =
         |octet: &u8| octet.is_ascii_uppercase() || octet.is_ascii_digit() || b"-_.+".contains(octet);
     if name.is_empty() || !name.iter().all(allowed) || padding.iter().any(|&octet| octet != 0) {
-        return Err(Clause::MechanismName.into());
+        return Err(Violation::MechanismName.into());
     }
     if name != mechanism.as_bytes() {
         return Err(Mismatch::Mechanism.into());
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(judge(&greeting(3, 1, other), "NULL"), Err(Mismatch::Mechanism.into()));
         }
         for bad in [&b""[..], b"null", b"NU LL", b"NULL\0X", b"\0NULL", b"NULL\x80"] {
-            assert_eq!(judge(&greeting(3, 1, bad), "NULL"), Err(Clause::MechanismName.into()));
+            assert_eq!(judge(&greeting(3, 1, bad), "NULL"), Err(Violation::MechanismName.into()));
         }
     }
 

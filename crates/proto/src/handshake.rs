@@ -5,7 +5,7 @@
 //! never see a split item. This file also holds the limits on memory that a handshake may use.
 
 use crate::command::{parse_reason, split_name};
-use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError, TlsFault};
+use crate::error::{AuthFailure, Mismatch, ProtocolError, TlsFault, Violation};
 use crate::frame::{Header, decode_header};
 use crate::mechanism::{Mechanism, Progress};
 use crate::metadata::Metadata;
@@ -37,7 +37,7 @@ impl Peer {
         };
         let identity = metadata.value("Identity").unwrap_or_default();
         if identity.len() > MAX_ROUTING_ID {
-            return Err(Clause::IdentityLength.into());
+            return Err(Violation::IdentityLength.into());
         }
         let routing_id = routing_id(socket_type, identity);
         Ok(Self { socket_type, routing_id, properties: metadata.0 })
@@ -60,7 +60,7 @@ pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>,
     let header = decode_header(bytes)?;
     let limit = limit.min(MAX_COMMAND);
     match header {
-        Some(header) if !header.is_command() => Err(Clause::UnexpectedMessage.into()),
+        Some(header) if !header.is_command() => Err(Violation::UnexpectedMessage.into()),
         Some(Header { body_len, .. }) if body_len > limit => {
             Err(ProtocolError::TooLarge { size: body_len, limit })
         }
@@ -81,7 +81,7 @@ pub(crate) fn command(
         Some(data) => (&b"ERROR"[..], data),
         // As in libzmq, only the servers of PLAIN and CURVE, which ignore an ERROR, check the form
         // of the name.
-        None if mechanism.heeds_error() => split_name(body).map_err(|_| Clause::UnexpectedCommand)?,
+        None if mechanism.heeds_error() => split_name(body).map_err(|_| Violation::UnexpectedCommand)?,
         None => split_name(body)?,
     };
     if name == b"ERROR" && mechanism.heeds_error() {
@@ -100,17 +100,17 @@ pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {
     // A handshake or an alert of TLS. As ZMTP 1.0 it would be an identity of 20 or 21 bytes with
     // meaningless flags set.
     if let [0x15 | 0x16, 0x03, ..] = bytes {
-        return Err(TlsFault::Unasked.into());
+        return Err(TlsFault::UnexpectedTls.into());
     }
     let Some((&first, rest)) = bytes.split_first() else { return Ok(1) };
     if first != 0xFF {
-        return if first == 0 { Err(Clause::IdentityFrame.into()) } else { Ok(1 + usize::from(first)) };
+        return if first == 0 { Err(Violation::IdentityFrame.into()) } else { Ok(1 + usize::from(first)) };
     }
     let Some(len) = rest.first_chunk::<8>() else { return Ok(9) };
     match u64::from_be_bytes(*len) {
-        0 => Err(Clause::IdentityFrame.into()),
+        0 => Err(Violation::IdentityFrame.into()),
         len if len <= MAX_ROUTING_ID as u64 + 1 => Ok(9 + len as usize),
-        _ => Err(Clause::IdentityLength.into()),
+        _ => Err(Violation::IdentityLength.into()),
     }
 }
 
@@ -125,9 +125,9 @@ pub(crate) fn identity_v2_len(bytes: &[u8]) -> Result<(usize, usize), ProtocolEr
     match decode_header(bytes)? {
         None if bytes.len() < 2 => Ok((2, 2)),
         None => Ok((9, 9)),
-        Some(header) if header.is_command() => Err(Clause::ReservedFlags.into()),
-        Some(header) if header.more() => Err(Clause::IdentityFrame.into()),
-        Some(header) if header.body_len > MAX_ROUTING_ID as u64 => Err(Clause::IdentityLength.into()),
+        Some(header) if header.is_command() => Err(Violation::ReservedFlags.into()),
+        Some(header) if header.more() => Err(Violation::IdentityFrame.into()),
+        Some(header) if header.body_len > MAX_ROUTING_ID as u64 => Err(Violation::IdentityLength.into()),
         Some(header) => Ok((header.header_len + header.body_len as usize, header.header_len)),
     }
 }
@@ -162,11 +162,11 @@ mod tests {
         assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0"), Ok(9));
         assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\x04"), Ok(13));
         assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\x01\0"), Ok(9 + 256));
-        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\x01\x01"), Err(Clause::IdentityLength.into()));
-        assert_eq!(identity_v1_len(&[0xFF; 9]), Err(Clause::IdentityLength.into()));
-        assert_eq!(identity_v1_len(b"\0"), Err(Clause::IdentityFrame.into()));
-        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\0"), Err(Clause::IdentityFrame.into()));
-        assert_eq!(identity_v1_len(b"\x16\x03\x01"), Err(TlsFault::Unasked.into()));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\x01\x01"), Err(Violation::IdentityLength.into()));
+        assert_eq!(identity_v1_len(&[0xFF; 9]), Err(Violation::IdentityLength.into()));
+        assert_eq!(identity_v1_len(b"\0"), Err(Violation::IdentityFrame.into()));
+        assert_eq!(identity_v1_len(b"\xff\0\0\0\0\0\0\0\0"), Err(Violation::IdentityFrame.into()));
+        assert_eq!(identity_v1_len(b"\x16\x03\x01"), Err(TlsFault::UnexpectedTls.into()));
         assert_eq!(identity_v1_len(b"\x16\0"), Ok(23));
         assert_eq!(identity_v1(b"\x04\0xyz"), b"xyz");
         assert_eq!(identity_v1(b"\xff\0\0\0\0\0\0\0\x04\0xyz"), b"xyz");
@@ -180,10 +180,10 @@ mod tests {
         assert_eq!(identity_v2_len(b"\0\x03"), Ok((5, 2)));
         assert_eq!(identity_v2_len(b"\x02\0"), Ok((9, 9)));
         assert_eq!(identity_v2_len(b"\x02\0\0\0\0\0\0\0\xff"), Ok((9 + 255, 9)));
-        assert_eq!(identity_v2_len(b"\x02\0\0\0\0\0\0\x01\0"), Err(Clause::IdentityLength.into()));
-        assert_eq!(identity_v2_len(b"\x01\0"), Err(Clause::IdentityFrame.into()));
-        assert_eq!(identity_v2_len(b"\x04\0"), Err(Clause::ReservedFlags.into()));
-        assert_eq!(identity_v2_len(b"\x08"), Err(Clause::ReservedFlags.into()));
+        assert_eq!(identity_v2_len(b"\x02\0\0\0\0\0\0\x01\0"), Err(Violation::IdentityLength.into()));
+        assert_eq!(identity_v2_len(b"\x01\0"), Err(Violation::IdentityFrame.into()));
+        assert_eq!(identity_v2_len(b"\x04\0"), Err(Violation::ReservedFlags.into()));
+        assert_eq!(identity_v2_len(b"\x08"), Err(Violation::ReservedFlags.into()));
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let list = vec![("Identity".into(), vec![b'x'; 256])];
         assert_eq!(
             Peer::from_metadata(SocketType::Router, Metadata(list)),
-            Err(Clause::IdentityLength.into())
+            Err(Violation::IdentityLength.into())
         );
     }
 }

@@ -48,13 +48,13 @@ pub mod ws;
 pub mod z85;
 pub mod zap;
 
-pub use carrier::{Carrier, Direct, Shown, carried};
+pub use carrier::{Carrier, Direct, PeerCertificates, with_carrier};
 pub use command::legacy_subscription;
-pub use error::{AuthFailure, Clause, Mismatch, ProtocolError, TlsFault, ZapFault};
+pub use error::{AuthFailure, Mismatch, ProtocolError, TlsFault, Violation, ZapFault};
 pub use greeting::Version;
 pub use handshake::Peer;
 pub use mechanism::{MechanismConfig, Random, ServerKeys, public_key};
-pub use memory::at_hand;
+pub use memory::check_available;
 pub use reply::ReplyForm;
 pub use secret::Secret;
 pub use session::{Established, Session, SessionConfig};

@@ -5,7 +5,7 @@ use crate::error::ProtocolError;
 /// Checks that `bytes` bytes of memory are available now. Callers check this before they put data
 /// of a size that others decide into collections, which would abort the process if there is no
 /// memory.
-pub fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
+pub fn check_available(bytes: usize) -> Result<(), ProtocolError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| ProtocolError::NoMemory)?;
     // Keep the compiler from removing the allocation, which is never used.
@@ -33,9 +33,9 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_is_an_error() {
-        assert_eq!((at_hand(0), at_hand(100_000)), (Ok(()), Ok(())));
+        assert_eq!((check_available(0), check_available(100_000)), (Ok(()), Ok(())));
         for size in [usize::MAX, isize::MAX as usize] {
-            assert_eq!(at_hand(size), Err(ProtocolError::NoMemory));
+            assert_eq!(check_available(size), Err(ProtocolError::NoMemory));
         }
         let mut out = b"before".to_vec();
         assert_eq!(reserve(&mut out, isize::MAX as usize), Err(ProtocolError::NoMemory));

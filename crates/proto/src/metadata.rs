@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 
 /// The longest value a property can have: 2^31-1 bytes.
 const MAX_VALUE: u32 = i32::MAX as u32;
@@ -27,7 +27,7 @@ impl<'a> Properties<'a> {
     }
 
     fn split(&mut self, len: usize) -> Result<&'a [u8], ProtocolError> {
-        let (head, rest) = self.rest.split_at_checked(len).ok_or(Clause::PropertyTruncated)?;
+        let (head, rest) = self.rest.split_at_checked(len).ok_or(Violation::PropertyTruncated)?;
         self.rest = rest;
         Ok(head)
     }
@@ -35,13 +35,14 @@ impl<'a> Properties<'a> {
     fn property(&mut self) -> Result<(&'a str, &'a [u8]), ProtocolError> {
         let name_len = usize::from(self.split(1)?[0]);
         if name_len == 0 {
-            return Err(Clause::PropertyName.into());
+            return Err(Violation::PropertyName.into());
         }
         let name = self.split(name_len)?;
-        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name)).ok_or(Clause::PropertyName)?;
+        let name =
+            std::str::from_utf8(name).ok().filter(|name| is_name(name)).ok_or(Violation::PropertyName)?;
         let value_len = self.split(4)?.iter().fold(0, |len: u32, &octet| len << 8 | u32::from(octet));
         if value_len > MAX_VALUE {
-            return Err(Clause::PropertyLength.into());
+            return Err(Violation::PropertyLength.into());
         }
         Ok((name, self.split(value_len as usize)?))
     }
@@ -101,7 +102,7 @@ impl Metadata {
                 _ => seen.insert(name.to_ascii_lowercase()),
             };
             if !fresh {
-                return Err(Clause::PropertyDuplicate.into());
+                return Err(Violation::PropertyDuplicate.into());
             }
             list.push((name.to_owned(), value.to_owned()));
         }
@@ -138,7 +139,7 @@ mod tests {
             let expected = match cut {
                 0 => Ok(0),
                 20 => Ok(1),
-                _ => Err(Clause::PropertyTruncated.into()),
+                _ => Err(Violation::PropertyTruncated.into()),
             };
             assert_eq!(Metadata::collect(&LIST[..cut]).map(|list| list.0.len()), expected, "cut at {cut}");
         }
@@ -153,7 +154,7 @@ mod tests {
             b"\x01\x80\0\0\0\0",
             b"\x02\xc3\xa9\0\0\0\0",
         ] {
-            assert_eq!(Metadata::collect(bad), Err(Clause::PropertyName.into()));
+            assert_eq!(Metadata::collect(bad), Err(Violation::PropertyName.into()));
         }
         assert!(is_name("X-a_b.C+9") && is_name(&"a".repeat(255)));
         assert!(!is_name("") && !is_name("a b") && !is_name("a:b") && !is_name(&"a".repeat(256)));
@@ -161,15 +162,15 @@ mod tests {
 
     #[test]
     fn value_lengths_have_31_bits() {
-        assert_eq!(Metadata::collect(b"\x01a\x80\0\0\0"), Err(Clause::PropertyLength.into()));
-        assert_eq!(Metadata::collect(b"\x01a\xff\xff\xff\xff"), Err(Clause::PropertyLength.into()));
-        assert_eq!(Metadata::collect(b"\x01a\x7f\xff\xff\xff"), Err(Clause::PropertyTruncated.into()));
+        assert_eq!(Metadata::collect(b"\x01a\x80\0\0\0"), Err(Violation::PropertyLength.into()));
+        assert_eq!(Metadata::collect(b"\x01a\xff\xff\xff\xff"), Err(Violation::PropertyLength.into()));
+        assert_eq!(Metadata::collect(b"\x01a\x7f\xff\xff\xff"), Err(Violation::PropertyTruncated.into()));
     }
 
     #[test]
     fn a_name_may_occur_once_whatever_its_case() {
         let list = b"\x01a\0\0\0\0\x01b\0\0\0\0\x01A\0\0\0\0";
-        assert_eq!(Metadata::collect(list), Err(Clause::PropertyDuplicate.into()));
+        assert_eq!(Metadata::collect(list), Err(Violation::PropertyDuplicate.into()));
         for count in 1..3 * FEW {
             let mut list = Vec::new();
             (0..count).for_each(|n| put_property(&mut list, &format!("Name-{n}"), b""));
@@ -179,7 +180,7 @@ mod tests {
                 put_property(&mut again, &format!("nAME-{n}"), b"");
                 assert_eq!(
                     Metadata::collect(&again),
-                    Err(Clause::PropertyDuplicate.into()),
+                    Err(Violation::PropertyDuplicate.into()),
                     "{n} of {count}"
                 );
             }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_encoded_is_left_out() {
+    fn unencodable_properties_are_omitted() {
         let mut out = Vec::new();
         put_property(&mut out, "", b"x");
         put_property(&mut out, "a b", b"x");
@@ -199,7 +200,7 @@ mod tests {
     fn iteration_ends_after_an_error() {
         let mut list = Properties::new(b"\x01a\0\0\0\0\0");
         assert_eq!(list.next(), Some(Ok(("a", &b""[..]))));
-        assert_eq!(list.next(), Some(Err(Clause::PropertyName.into())));
+        assert_eq!(list.next(), Some(Err(Violation::PropertyName.into())));
         assert_eq!(list.next(), None);
     }
 }

@@ -4,18 +4,18 @@
 //! socket decides whether an id is required, and which one. Any other form shows that the peer does
 //! not know that it talks to a REQ.
 
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 
 /// Octets of a request id.
 const REQUEST_ID: u64 = 4;
 
 /// Checks the frames of one connection's messages, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReplyForm(Next);
+pub struct ReplyForm(ExpectedFrame);
 
 /// Kind of the next frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Next {
+enum ExpectedFrame {
     /// The request id or the delimiter.
     #[default]
     Envelope,
@@ -30,10 +30,11 @@ impl ReplyForm {
     #[inline]
     pub fn check(&mut self, more: bool, body_len: u64) -> Result<(), ProtocolError> {
         self.0 = match (self.0, more, body_len) {
-            (Next::Body, true, _) | (Next::Envelope | Next::Delimiter, true, 0) => Next::Body,
-            (Next::Body, false, _) => Next::Envelope,
-            (Next::Envelope, true, REQUEST_ID) => Next::Delimiter,
-            _ => return Err(Clause::MalformedReply.into()),
+            (ExpectedFrame::Body, true, _)
+            | (ExpectedFrame::Envelope | ExpectedFrame::Delimiter, true, 0) => ExpectedFrame::Body,
+            (ExpectedFrame::Body, false, _) => ExpectedFrame::Envelope,
+            (ExpectedFrame::Envelope, true, REQUEST_ID) => ExpectedFrame::Delimiter,
+            _ => return Err(Violation::MalformedReply.into()),
         };
         Ok(())
     }
@@ -71,6 +72,6 @@ mod tests {
             assert_eq!(passing(&[message]), passed, "{message:?}");
             assert_eq!(passing(&[&[0, 7], message]), 2 + passed, "{message:?} behind a good one");
         }
-        assert_eq!(ReplyForm::default().check(false, 0), Err(Clause::MalformedReply.into()));
+        assert_eq!(ReplyForm::default().check(false, 0), Err(Violation::MalformedReply.into()));
     }
 }

@@ -1,10 +1,10 @@
 //! One end of a connection from the first byte to the first message.
 //!
 //! The engine's I/O thread creates a session for each stream, feeds it the received bytes, writes
-//! the bytes of [`Session::output`], and drops it when [`Session::established`] returns a result. A
-//! session gathers one item at a time (part of the greeting, identity frame, command), so any split
-//! of the input gives the same result. It never takes a byte beyond the handshake. It keeps at most
-//! one item, whose size is bounded by the largest handshake command.
+//! the bytes of [`Session::output`], and drops it when [`Session::take_established`] returns a
+//! result. A session gathers one item at a time (part of the greeting, identity frame, command), so
+//! any split of the input gives the same result. It never takes a byte beyond the handshake. It
+//! keeps at most one item, whose size is bounded by the largest handshake command.
 
 mod item;
 
@@ -15,18 +15,18 @@ use crate::error::{AuthFailure, Mismatch, ProtocolError};
 use crate::frame::{MAX_HEADER, put_header};
 use crate::greeting::{self, Version};
 use crate::handshake::{self, Peer};
-use crate::mechanism::{Entry, Mechanism, MechanismConfig, Progress};
-use crate::memory::at_hand;
+use crate::mechanism::{Mechanism, MechanismConfig, MechanismInfo, Progress};
+use crate::memory::check_available;
 use crate::metadata::{Metadata, put_property};
 use crate::secret::Secret;
 use crate::socket_type::SocketType;
 use crate::stage::{self, Stage};
 use crate::zap::Credentials;
-use item::Item;
+use item::HandshakeBuffer;
 
 /// Worst-case memory for parsing a command, as a multiple of its length. The worst case is many
 /// properties of one byte each, which are stored in the list and in the set of names.
-const TAKEN_APART: usize = 40;
+const PARSE_MEMORY_FACTOR: usize = 40;
 
 /// Configuration of our end of a connection.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct SessionConfig {
     pub routing_id: Vec<u8>,
     /// Security mechanism that the peer must use too.
     pub mechanism: MechanismConfig,
-    /// True if the caller judges the peer's credentials. [`Session::credentials`] then returns
+    /// True if the caller judges the peer's credentials. [`Session::take_credentials`] then returns
     /// them, and the handshake waits for [`Session::admit`]. If false, every peer that keeps to the
     /// protocol is accepted with any password.
     pub authenticate: bool,
@@ -73,7 +73,7 @@ pub struct Session {
     mechanism: Option<Box<MechanismConfig>>,
     state: State,
     /// Item being gathered. Never longer than `wanted`.
-    pending: Item,
+    pending: HandshakeBuffer,
     /// Length at which `pending` is judged again.
     wanted: usize,
     /// The password of PLAIN passes through this buffer and, at the other end, through `pending`.
@@ -118,7 +118,7 @@ impl Session {
                 other => Some(Box::new(other)),
             },
             state: State::Signature,
-            pending: Item::new(),
+            pending: HandshakeBuffer::new(),
             wanted: 1,
             out,
             written: 0,
@@ -174,7 +174,7 @@ impl Session {
 
     /// Returns the result once, as soon as the handshake is complete. All output must reach the
     /// peer before any frame does.
-    pub fn established(&mut self) -> Option<Established> {
+    pub fn take_established(&mut self) -> Option<Established> {
         match &mut self.state {
             State::Done(established) => established.take().map(|established| *established),
             _ => None,
@@ -184,7 +184,7 @@ impl Session {
     /// Returns the peer's credentials once. The caller has them judged, and continues with
     /// [`admit`](Self::admit) or [`refuse`](Self::refuse). The session still takes input in
     /// between.
-    pub fn credentials(&mut self) -> Option<Credentials> {
+    pub fn take_credentials(&mut self) -> Option<Credentials> {
         self.credentials.take().map(|credentials| *credentials)
     }
 
@@ -331,7 +331,7 @@ impl Session {
             self.wanted = len;
             return Ok(());
         }
-        at_hand(TAKEN_APART * len)?;
+        check_available(PARSE_MEMORY_FACTOR * len)?;
         let body = &self.pending[header.header_len..];
         let progress = handshake::command(&mut **mechanism, body, &mut self.out, &mut self.refusal)?;
         let version = *version;
@@ -395,7 +395,7 @@ impl Session {
         self.wanted = wanted;
     }
 
-    fn mechanism(&self) -> &'static Entry {
+    fn mechanism(&self) -> &'static MechanismInfo {
         self.mechanism_config().entry()
     }
 

@@ -32,7 +32,7 @@ pub struct Request {
 
 /// Reason why the proxy did not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SocksError {
     /// The answering program is not a SOCKS 5 proxy, or a broken one.
     NotSocks,
     /// The proxy requires a method of authentication that we do not have.
@@ -48,7 +48,7 @@ enum State {
     Login,
     Reply,
     Done,
-    Failed(Refusal),
+    Failed(SocksError),
 }
 
 /// An exchange in progress.
@@ -93,7 +93,7 @@ impl Socks {
     }
 
     /// Takes bytes from the proxy and returns the number of bytes that belong to the exchange.
-    pub fn input(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+    pub fn input(&mut self, bytes: &[u8]) -> Result<usize, SocksError> {
         let mut used = 0;
         loop {
             if let State::Failed(refusal) = self.state {
@@ -126,7 +126,7 @@ impl Socks {
         matches!(self.state, State::Done)
     }
 
-    fn step(&mut self) -> Result<(), Refusal> {
+    fn step(&mut self) -> Result<(), SocksError> {
         match self.state {
             State::Method => self.method(),
             State::Login => match self.pending[..] {
@@ -134,15 +134,15 @@ impl Socks {
                     self.ask();
                     Ok(())
                 }
-                [LOGIN_VERSION, _] => Err(Refusal::Login),
-                _ => Err(Refusal::NotSocks),
+                [LOGIN_VERSION, _] => Err(SocksError::Login),
+                _ => Err(SocksError::NotSocks),
             },
             State::Reply => self.reply(),
             State::Done | State::Failed(_) => Ok(()),
         }
     }
 
-    fn method(&mut self) -> Result<(), Refusal> {
+    fn method(&mut self) -> Result<(), SocksError> {
         match (&self.pending[..], &self.request.login) {
             ([VERSION, NO_AUTHENTICATION], None) => self.ask(),
             ([VERSION, USERNAME_PASSWORD], Some((username, password))) => {
@@ -152,8 +152,8 @@ impl Socks {
                 put_short(&mut login, password);
                 self.expect(State::Login, 2, login);
             }
-            ([VERSION, _], _) => return Err(Refusal::Method),
-            _ => return Err(Refusal::NotSocks),
+            ([VERSION, _], _) => return Err(SocksError::Method),
+            _ => return Err(SocksError::NotSocks),
         }
         Ok(())
     }
@@ -181,11 +181,11 @@ impl Socks {
         self.expect(State::Reply, REPLY_HEAD, request);
     }
 
-    fn reply(&mut self) -> Result<(), Refusal> {
+    fn reply(&mut self) -> Result<(), SocksError> {
         match self.pending[..] {
             [VERSION, 0, ..] => {}
-            [VERSION, code, ..] => return Err(Refusal::Reply(code)),
-            _ => return Err(Refusal::NotSocks),
+            [VERSION, code, ..] => return Err(SocksError::Reply(code)),
+            _ => return Err(SocksError::NotSocks),
         }
         // The address that the proxy connects from is useless to us, but it has to be read.
         let address = match (self.pending[REPLY_HEAD - 1], self.pending.get(REPLY_HEAD)) {
@@ -193,7 +193,7 @@ impl Socks {
             (IPV6, _) => 16,
             (DOMAIN_NAME, None) => 1,
             (DOMAIN_NAME, Some(length)) => 1 + usize::from(*length),
-            _ => return Err(Refusal::NotSocks),
+            _ => return Err(SocksError::NotSocks),
         };
         // A name starts with its length.
         let port = if address == 1 && self.pending.len() == REPLY_HEAD { 0 } else { 2 };
@@ -227,13 +227,13 @@ impl fmt::Debug for Request {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SocksError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NotSocks => f.write_str("not a SOCKS 5 proxy"),
-            Refusal::Method => f.write_str("the proxy requires another authentication method"),
-            Refusal::Login => f.write_str("the proxy refuses user name and password"),
-            Refusal::Reply(code) => write!(f, "the proxy refuses with code {code}"),
+            SocksError::NotSocks => f.write_str("not a SOCKS 5 proxy"),
+            SocksError::Method => f.write_str("the proxy requires another authentication method"),
+            SocksError::Login => f.write_str("the proxy refuses user name and password"),
+            SocksError::Reply(code) => write!(f, "the proxy refuses with code {code}"),
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// Returns the client's output after each piece.
-    fn talk(socks: &mut Socks, pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
+    fn talk(socks: &mut Socks, pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, SocksError> {
         let mut said = Vec::new();
         let mut take = |socks: &mut Socks| {
             said.push(socks.output().to_vec());
@@ -323,26 +323,26 @@ mod tests {
     fn refusals() {
         let refused = |login, pieces: &[&[u8]]| talk(&mut to_v4(login), pieces).unwrap_err();
         let login = Some(("me", "x"));
-        assert_eq!(refused(None, &[b"HT"]), Refusal::NotSocks);
-        assert_eq!(refused(None, &[b"\x04\x00"]), Refusal::NotSocks);
-        assert_eq!(refused(None, &[b"\x05\xff"]), Refusal::Method);
-        assert_eq!(refused(None, &[b"\x05\x02"]), Refusal::Method, "not offered");
-        assert_eq!(refused(login, &[b"\x05\x00"]), Refusal::Method, "not offered");
-        assert_eq!(refused(login, &[b"\x05\x02", b"\x01\x01"]), Refusal::Login);
-        assert_eq!(refused(login, &[b"\x05\x02", b"\x05\x00"]), Refusal::NotSocks);
+        assert_eq!(refused(None, &[b"HT"]), SocksError::NotSocks);
+        assert_eq!(refused(None, &[b"\x04\x00"]), SocksError::NotSocks);
+        assert_eq!(refused(None, &[b"\x05\xff"]), SocksError::Method);
+        assert_eq!(refused(None, &[b"\x05\x02"]), SocksError::Method, "not offered");
+        assert_eq!(refused(login, &[b"\x05\x00"]), SocksError::Method, "not offered");
+        assert_eq!(refused(login, &[b"\x05\x02", b"\x01\x01"]), SocksError::Login);
+        assert_eq!(refused(login, &[b"\x05\x02", b"\x05\x00"]), SocksError::NotSocks);
         for code in 1..=255 {
-            assert_eq!(refused(None, &[b"\x05\x00", &[5, code, 0, 1]]), Refusal::Reply(code));
+            assert_eq!(refused(None, &[b"\x05\x00", &[5, code, 0, 1]]), SocksError::Reply(code));
         }
-        assert_eq!(refused(None, &[b"\x05\x00", b"\x05\x00\x00\x02"]), Refusal::NotSocks);
-        assert_eq!(refused(None, &[b"\x05\x00", b"\x04\x00\x00\x01"]), Refusal::NotSocks);
+        assert_eq!(refused(None, &[b"\x05\x00", b"\x05\x00\x00\x02"]), SocksError::NotSocks);
+        assert_eq!(refused(None, &[b"\x05\x00", b"\x04\x00\x00\x01"]), SocksError::NotSocks);
         let mut socks = to_v4(None);
-        assert_eq!(socks.input(b"\x05\xff"), Err(Refusal::Method));
-        assert_eq!(socks.input(b"\x05\x00"), Err(Refusal::Method), "an end is an end");
+        assert_eq!(socks.input(b"\x05\xff"), Err(SocksError::Method));
+        assert_eq!(socks.input(b"\x05\x00"), Err(SocksError::Method), "an end is an end");
         assert_eq!(socks.missing(), 0);
     }
 
     #[test]
-    fn what_is_too_long_is_cut() {
+    fn long_names_and_logins_are_truncated() {
         let long = "x".repeat(300);
         let mut socks = with(Target::Name(long.clone(), 1), Some((&long, &long)));
         let said = talk(&mut socks, &[b"\x05\x02", b"\x01\x00"]).unwrap();

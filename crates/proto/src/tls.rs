@@ -32,7 +32,7 @@ use std::io::{Read, Write};
 
 use rustls::{ClientConnection, Connection, ServerConnection};
 
-use crate::carrier::{Carrier, Shown};
+use crate::carrier::{Carrier, PeerCertificates};
 use crate::error::{ProtocolError, TlsFault};
 use crate::stage::Stage;
 use config::Side;
@@ -155,28 +155,28 @@ impl<C: Carrier> Stage for Tls<C> {
         self.inside.buffered()
     }
 
-    fn exhausted(&self) -> bool {
-        self.inside.exhausted()
+    fn is_out_of_memory(&self) -> bool {
+        self.inside.is_out_of_memory()
     }
 
     fn has_output(&self) -> bool {
         self.connection.wants_write() || self.inside.has_output()
     }
 
-    fn ended(&self) -> bool {
-        self.ended || self.inside.ended()
+    fn is_closed(&self) -> bool {
+        self.ended || self.inside.is_closed()
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        self.inside.finish(&mut self.clear);
+    fn close(&mut self, out: &mut Vec<u8>) {
+        self.inside.close(&mut self.clear);
         self.connection.send_close_notify();
         self.put(out);
     }
 }
 
 impl<C: Carrier> Carrier for Tls<C> {
-    fn established(&mut self) {
-        self.inside.established();
+    fn complete_handshake(&mut self) {
+        self.inside.complete_handshake();
     }
 
     fn ping(&mut self) -> bool {
@@ -185,12 +185,12 @@ impl<C: Carrier> Carrier for Tls<C> {
 
     /// Returns the certificates of a client. Those of a server are not needed: a server's
     /// certificate has the name that the client asked for.
-    fn shown(&self) -> Option<Shown> {
+    fn peer_certificates(&self) -> Option<PeerCertificates> {
         let Connection::Server(connection) = &self.connection else { return None };
         let certificates = connection.peer_certificates()?;
         let user = certificates.first().map(|own| user::name(own)).unwrap_or_default();
         let certificates = certificates.iter().map(|one| one.to_vec()).collect();
-        Some(Shown { user, certificates, judged: self.number })
+        Some(PeerCertificates { user, certificates, verified_by: self.number })
     }
 }
 

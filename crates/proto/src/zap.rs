@@ -1,8 +1,8 @@
 //! ZAP (RFC 27): requests to an authenticator and its replies, as frames.
 //!
 //! A session returns [`Credentials`] when a handler has to judge its peer. The engine sends
-//! [`request`] to the handler of its context and passes the reply to [`judge`]. The handler belongs
-//! to the application, but its replies are checked like the input of a peer.
+//! [`request`] to the handler of its context and passes the reply to [`parse_reply`]. The handler
+//! belongs to the application, but its replies are checked like the input of a peer.
 
 use crate::error::{ProtocolError, ZapFault};
 use crate::metadata::Metadata;
@@ -37,7 +37,7 @@ impl Credentials {
 
 /// Reply of a handler.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ZapReply {
     /// 200 accepts the peer; 300 is a temporary failure, 400 a refusal, 500 a fault of the handler.
     pub status: u16,
     /// Reason in the handler's words.
@@ -64,7 +64,7 @@ pub fn request<'a>(
 ///
 /// # Errors
 /// Returns the fault in the reply as [`ProtocolError::Zap`].
-pub fn judge(frames: &[&[u8]]) -> Result<Verdict, ProtocolError> {
+pub fn parse_reply(frames: &[&[u8]]) -> Result<ZapReply, ProtocolError> {
     let [delimiter, version, request_id, status, text, user_id, metadata] = *frames else {
         return Err(ZapFault::FrameCount.into());
     };
@@ -79,7 +79,7 @@ pub fn judge(frames: &[&[u8]]) -> Result<Verdict, ProtocolError> {
     }
     let [digit @ b'2'..=b'5', b'0', b'0'] = *status else { return Err(ZapFault::StatusCode.into()) };
     let properties = Metadata::collect(metadata).map_err(|_| ZapFault::Metadata)?.0;
-    Ok(Verdict {
+    Ok(ZapReply {
         status: u16::from(digit - b'0') * 100,
         text: text.to_vec(),
         user_id: user_id.to_vec(),
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn a_good_reply() {
-        let verdict = judge(&GOOD).unwrap();
+        let verdict = parse_reply(&GOOD).unwrap();
         assert_eq!((verdict.status, verdict.text), (200, b"OK".to_vec()));
         assert_eq!(verdict.user_id, b"joe");
         assert_eq!(verdict.properties, [("Hello".to_owned(), b"World".to_vec())]);
         for (status, number) in [(b"300", 300), (b"400", 400), (b"500", 500)] {
             let mut frames = GOOD;
             frames[3] = status;
-            assert_eq!(judge(&frames).unwrap().status, number);
+            assert_eq!(parse_reply(&frames).unwrap().status, number);
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         let fault = |index: usize, frame: &'static [u8]| {
             let mut frames = GOOD;
             frames[index] = frame;
-            judge(&frames).unwrap_err()
+            parse_reply(&frames).unwrap_err()
         };
         assert_eq!(fault(0, b"x"), ZapFault::Delimiter.into());
         for version in [&b""[..], b"1.1", b"1.0 "] {
@@ -140,10 +140,10 @@ mod tests {
         {
             assert_eq!(fault(6, metadata), ZapFault::Metadata.into());
         }
-        assert_eq!(judge(&GOOD[..6]), Err(ZapFault::FrameCount.into()));
+        assert_eq!(parse_reply(&GOOD[..6]), Err(ZapFault::FrameCount.into()));
         let mut longer = GOOD.to_vec();
         longer.push(b"");
-        assert_eq!(judge(&longer), Err(ZapFault::FrameCount.into()));
-        assert_eq!(judge(&[]), Err(ZapFault::FrameCount.into()));
+        assert_eq!(parse_reply(&longer), Err(ZapFault::FrameCount.into()));
+        assert_eq!(parse_reply(&[]), Err(ZapFault::FrameCount.into()));
     }
 }

@@ -14,13 +14,13 @@ use std::mem::size_of;
 
 use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
-use crate::kernel::{Answer, BASE, Body, Fd, Kernel};
+use crate::kernel::{BASE, Body, Fd, Kernel, SysResult};
 use crate::raw;
 use crate::world;
 
 mod datagrams;
 mod files;
-mod names;
+mod resolver;
 mod threads;
 mod time;
 mod waiting;
@@ -29,8 +29,8 @@ mod waiting;
 const PID: c_int = 4242;
 
 /// True if the simulation handles a call: both the thread and the descriptor are simulated.
-fn ours(fd: Fd) -> bool {
-    fd >= BASE && world::me().is_some()
+fn is_simulated(fd: Fd) -> bool {
+    fd >= BASE && world::current_thread().is_some()
 }
 
 fn set_errno(number: i32) {
@@ -39,7 +39,7 @@ fn set_errno(number: i32) {
 }
 
 /// Converts an answer to the C return value.
-fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
+fn to_c_result<T: TryInto<i64>>(name: &str, fd: Fd, answer: SysResult<T>) -> i64 {
     let result = answer.map(|value| value.try_into().unwrap_or(0));
     let number = match result {
         Ok(value) => value,
@@ -60,10 +60,10 @@ fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
 }
 
 /// Makes a call of the simulated kernel.
-fn call<T: TryInto<i64>>(name: &'static str, fd: Fd, f: impl FnOnce(&mut Kernel) -> Answer<T>) -> i64 {
+fn call<T: TryInto<i64>>(name: &'static str, fd: Fd, f: impl FnOnce(&mut Kernel) -> SysResult<T>) -> i64 {
     world::enter(name);
     let answer = world::with(|world| f(&mut world.kernel)).unwrap_or(Err(libc::ENOSYS));
-    finish(name, fd, answer)
+    to_c_result(name, fd, answer)
 }
 
 /// Makes a call of the real kernel.
@@ -71,7 +71,7 @@ fn call<T: TryInto<i64>>(name: &'static str, fd: Fd, f: impl FnOnce(&mut Kernel)
 /// # Safety
 ///
 /// The requirements of the call.
-unsafe fn real(number: c_long, arguments: [usize; 6]) -> i64 {
+unsafe fn real_syscall(number: c_long, arguments: [usize; 6]) -> i64 {
     // SAFETY: the caller's word.
     let result = unsafe { raw::call(number, arguments) };
     if (-4095..0).contains(&result) {
@@ -101,20 +101,21 @@ unsafe fn room<'a>(at: *mut c_void, length: usize) -> &'a mut [u8] {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    if world::me().is_none() {
+    if world::current_thread().is_none() {
         // SAFETY: integers.
-        return unsafe { real(libc::SYS_socket, [domain as usize, kind as usize, protocol as usize, 0, 0, 0]) }
-            as c_int;
+        return unsafe {
+            real_syscall(libc::SYS_socket, [domain as usize, kind as usize, protocol as usize, 0, 0, 0])
+        } as c_int;
     }
     call("socket", -1, |kernel| kernel.socket(domain, kind)) as c_int
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, fds: *mut c_int) -> c_int {
-    if world::me().is_none() {
+    if world::current_thread().is_none() {
         let arguments = [domain as usize, kind as usize, protocol as usize, fds as usize, 0, 0];
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_socketpair, arguments) } as c_int;
+        return unsafe { real_syscall(libc::SYS_socketpair, arguments) } as c_int;
     }
     call("socketpair", -1, |kernel| {
         let (first, second) = kernel.socket_pair();
@@ -248,7 +249,7 @@ unsafe fn receive(
     parts: &[iovec],
     flags: c_int,
     rights: Option<&mut Vec<Fd>>,
-) -> Answer<usize> {
+) -> SysResult<usize> {
     let most = parts.iter().map(|part| part.iov_len).sum();
     let mut at = 0;
     let mut inside = 0;
@@ -363,9 +364,10 @@ unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> s
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(fd: c_int, into: *mut c_void, length: size_t) -> ssize_t {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_read, [fd as usize, into as usize, length, 0, 0, 0]) } as ssize_t;
+        return unsafe { real_syscall(libc::SYS_read, [fd as usize, into as usize, length, 0, 0, 0]) }
+            as ssize_t;
     }
     call("read", fd, |kernel| match kernel.is_socket(fd) {
         // SAFETY: the caller's buffer.
@@ -377,9 +379,10 @@ unsafe extern "C" fn read(fd: c_int, into: *mut c_void, length: size_t) -> ssize
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_write, [fd as usize, from as usize, length, 0, 0, 0]) } as ssize_t;
+        return unsafe { real_syscall(libc::SYS_write, [fd as usize, from as usize, length, 0, 0, 0]) }
+            as ssize_t;
     }
     // SAFETY: the caller's buffer.
     let from = unsafe { bytes(from, length) };
@@ -393,15 +396,15 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ss
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's descriptor.
-        return unsafe { real(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) } as c_int;
+        return unsafe { real_syscall(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) } as c_int;
     }
     call("close", fd, |kernel| kernel.close(fd)) as c_int
 }
 
 /// Returns the real descriptor behind simulated memory.
-fn real_of(kernel: &mut Kernel, fd: Fd) -> Answer<c_int> {
+fn real_of(kernel: &mut Kernel, fd: Fd) -> SysResult<c_int> {
     match kernel.body(fd)? {
         Body::Memory(real) => Ok(*real),
         _ => Err(libc::EINVAL),
@@ -410,9 +413,10 @@ fn real_of(kernel: &mut Kernel, fd: Fd) -> Answer<c_int> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_fcntl, [fd as usize, command as usize, argument, 0, 0, 0]) } as c_int;
+        return unsafe { real_syscall(libc::SYS_fcntl, [fd as usize, command as usize, argument, 0, 0, 0]) }
+            as c_int;
     }
     call("fcntl", fd, |kernel| {
         kernel.id(fd)?;
@@ -435,9 +439,10 @@ unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ioctl(fd: c_int, request: usize, argument: *mut c_int) -> c_int {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_ioctl, [fd as usize, request, argument as usize, 0, 0, 0]) } as c_int;
+        return unsafe { real_syscall(libc::SYS_ioctl, [fd as usize, request, argument as usize, 0, 0, 0]) }
+            as c_int;
     }
     call("ioctl", fd, |kernel| {
         match request as u64 {

@@ -89,12 +89,12 @@ impl Faults {
     }
 
     /// Stops losing and refusing connections, and failing to resolve names.
-    pub(crate) fn be_calm(&mut self) {
+    pub(crate) fn stop_losses(&mut self) {
         (self.reset, self.refused, self.watches, self.unresolved) = (0, 0, 0, 0);
     }
 
     /// Disables one kind of fault by name. Returns false if the name is unknown.
-    pub(crate) fn leave_out(&mut self, name: &str) -> bool {
+    pub(crate) fn disable(&mut self, name: &str) -> bool {
         let all = [
             ("partial", &mut self.partial),
             ("again", &mut self.again),

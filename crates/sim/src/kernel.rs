@@ -20,7 +20,7 @@ pub(crate) use socket::{INTERFACES, Socket};
 pub(crate) type Fd = i32;
 pub(crate) type Id = u32;
 /// Result of a call, or its number of `errno`.
-pub(crate) type Answer<T = i32> = Result<T, i32>;
+pub(crate) type SysResult<T = i32> = Result<T, i32>;
 
 /// The first descriptor of the simulation.
 pub(crate) const BASE: Fd = 1 << 20;
@@ -46,7 +46,7 @@ pub(crate) struct Kernel {
     pub(crate) mapped: BTreeMap<usize, usize>,
     next_port: u16,
     /// Datagrams in flight.
-    flights: BTreeMap<Id, socket::Flight>,
+    flights: BTreeMap<Id, socket::DatagramInFlight>,
     due: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
     pub(crate) now: u64,
@@ -105,7 +105,7 @@ pub(crate) enum Event {
     /// An error arrives at the socket.
     Reset(Id, i32),
     /// A datagram arrives.
-    Land(Id),
+    DatagramArrives(Id),
     /// A timer expires.
     Timer,
 }
@@ -139,7 +139,7 @@ impl Kernel {
     }
 
     /// Draws if a fault happens, with a chance of one in `one_in`, and counts it.
-    pub(crate) fn goes_wrong(&mut self, one_in: u64) -> bool {
+    pub(crate) fn draw_fault(&mut self, one_in: u64) -> bool {
         let fault = self.rng.chance(one_in);
         self.injected += u64::from(fault);
         fault
@@ -211,21 +211,21 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn id(&self, fd: Fd) -> Answer<Id> {
+    pub(crate) fn id(&self, fd: Fd) -> SysResult<Id> {
         self.descriptors.get(&fd).copied().ok_or(libc::EBADF)
     }
 
-    pub(crate) fn body(&mut self, fd: Fd) -> Answer<&mut Body> {
+    pub(crate) fn body(&mut self, fd: Fd) -> SysResult<&mut Body> {
         let id = self.id(fd)?;
         self.objects.get_mut(&id).map(|object| &mut object.body).ok_or(libc::EBADF)
     }
 
-    pub(crate) fn duplicate(&mut self, fd: Fd) -> Answer<Fd> {
+    pub(crate) fn duplicate(&mut self, fd: Fd) -> SysResult<Fd> {
         let id = self.id(fd)?;
         Ok(self.open(id))
     }
 
-    pub(crate) fn close(&mut self, fd: Fd) -> Answer {
+    pub(crate) fn close(&mut self, fd: Fd) -> SysResult {
         let id = self.descriptors.remove(&fd).ok_or(libc::EBADF)?;
         self.owners.remove(&fd);
         self.release(id);
@@ -275,13 +275,13 @@ impl Kernel {
 
     // ---- time
 
-    pub(crate) fn at(&mut self, time: u64, event: Event) {
+    pub(crate) fn schedule_at(&mut self, time: u64, event: Event) {
         self.next_event += 1;
         self.due.push(Reverse((time.max(self.now), self.next_event, event)));
     }
 
-    pub(crate) fn after(&mut self, delay: u64, event: Event) {
-        self.at(self.now + delay, event);
+    pub(crate) fn schedule_after(&mut self, delay: u64, event: Event) {
+        self.schedule_at(self.now + delay, event);
     }
 
     /// Returns the time of the next event.
@@ -300,7 +300,7 @@ impl Kernel {
                 Event::Syn(id, tries) => self.arrive_syn(id, tries),
                 Event::Established(id) => self.establish(id),
                 Event::Reset(id, error) => self.reset(id, error),
-                Event::Land(flight) => self.land(flight),
+                Event::DatagramArrives(flight) => self.deliver_datagram(flight),
                 Event::Timer => {}
             }
         }
@@ -349,7 +349,7 @@ impl Kernel {
     // ---- counters, timers, files
 
     /// read(2) for descriptors other than sockets.
-    pub(crate) fn read(&mut self, fd: Fd, into: &mut [u8]) -> Answer<usize> {
+    pub(crate) fn read(&mut self, fd: Fd, into: &mut [u8]) -> SysResult<usize> {
         let now = self.now;
         match self.body(fd)? {
             Body::Counter(count) => {
@@ -368,7 +368,7 @@ impl Kernel {
                     at + times * timer.interval
                 });
                 if let Some(at) = timer.at {
-                    self.at(at, Event::Timer);
+                    self.schedule_at(at, Event::Timer);
                 }
                 put_number(into, times)
             }
@@ -383,7 +383,7 @@ impl Kernel {
     }
 
     /// write(2) for descriptors other than sockets.
-    pub(crate) fn write(&mut self, fd: Fd, bytes: &[u8]) -> Answer<usize> {
+    pub(crate) fn write(&mut self, fd: Fd, bytes: &[u8]) -> SysResult<usize> {
         let Body::Counter(count) = self.body(fd)? else { return Err(libc::EINVAL) };
         let value = bytes.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(libc::EINVAL)?;
         *count = count.checked_add(value).filter(|sum| *sum < u64::MAX).ok_or(libc::EAGAIN)?;
@@ -392,12 +392,12 @@ impl Kernel {
     }
 
     /// timerfd_settime(2) with a relative time; 0 disarms the timer.
-    pub(crate) fn set_timer(&mut self, fd: Fd, after: u64, interval: u64) -> Answer {
+    pub(crate) fn set_timer(&mut self, fd: Fd, after: u64, interval: u64) -> SysResult {
         let now = self.now;
         let Body::Timer(timer) = self.body(fd)? else { return Err(libc::EINVAL) };
         *timer = Timer { at: (after > 0).then_some(now + after), interval };
         if after > 0 {
-            self.after(after, Event::Timer);
+            self.schedule_after(after, Event::Timer);
         }
         self.changes += 1;
         Ok(0)
@@ -414,7 +414,7 @@ impl Kernel {
         file.or_else(|| self.paths.get(path).map(|(inode, _)| (FileKind::Socket, *inode)))
     }
 
-    pub(crate) fn make_folder(&mut self, path: &[u8]) -> Answer {
+    pub(crate) fn make_folder(&mut self, path: &[u8]) -> SysResult {
         if self.file(path).is_some() {
             Err(libc::EEXIST)
         } else {
@@ -423,7 +423,7 @@ impl Kernel {
     }
 
     /// Opens an existing file.
-    pub(crate) fn open_file(&mut self, path: &[u8]) -> Answer<Fd> {
+    pub(crate) fn open_file(&mut self, path: &[u8]) -> SysResult<Fd> {
         let id = *self.files.get(path).ok_or(libc::ENOENT)?;
         Ok(self.open(id))
     }
@@ -437,7 +437,7 @@ impl Kernel {
         self.open(id)
     }
 
-    pub(crate) fn unlink(&mut self, path: &[u8]) -> Answer {
+    pub(crate) fn unlink(&mut self, path: &[u8]) -> SysResult {
         if self.is_dead {
             return Err(libc::ENOENT);
         }
@@ -449,7 +449,7 @@ impl Kernel {
     }
 }
 
-fn put_number(into: &mut [u8], number: u64) -> Answer<usize> {
+fn put_number(into: &mut [u8], number: u64) -> SysResult<usize> {
     *into.first_chunk_mut::<8>().ok_or(libc::EINVAL)? = number.to_ne_bytes();
     Ok(8)
 }

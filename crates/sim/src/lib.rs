@@ -25,7 +25,7 @@ mod memory;
 mod raw;
 mod rng;
 #[cfg(simulated)]
-mod stores;
+mod store_buffer;
 #[cfg(simulated)]
 mod workload;
 mod world;

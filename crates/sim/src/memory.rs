@@ -16,7 +16,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 
 use crate::raw;
-use crate::stores;
+use crate::store_buffer;
 use crate::world;
 
 /// Header directly before the first byte of each block.
@@ -71,7 +71,7 @@ static SECRETS: Locked<Vec<Vec<u8>>> =
 static HAS_SECRETS: AtomicBool = AtomicBool::new(false);
 
 /// Registers a secret. From now on memory that a program frees must not contain these bytes.
-pub(crate) fn keep_secret(bytes: &[u8]) {
+pub(crate) fn register_secret(bytes: &[u8]) {
     // Grown outside the lock, because growing frees memory.
     let mut secrets = SECRETS.with(std::mem::take);
     secrets.push(bytes.to_vec());
@@ -84,8 +84,8 @@ fn contains_one(bytes: &[u8], secrets: &[Vec<u8>]) -> bool {
 }
 
 /// Checks that a block contains no secret before it is freed.
-unsafe fn look_for_secrets(at: *const u8, size: usize) {
-    if !HAS_SECRETS.load(SeqCst) || world::me().is_none() || world::is_inside() {
+unsafe fn check_block_for_secrets(at: *const u8, size: usize) {
+    if !HAS_SECRETS.load(SeqCst) || world::current_thread().is_none() || world::is_in_system_code() {
         return;
     }
     // SAFETY: the block, without any other reference to it. Its unwritten bytes are zero.
@@ -93,15 +93,15 @@ unsafe fn look_for_secrets(at: *const u8, size: usize) {
     let is_told = SECRETS.with(|secrets| contains_one(bytes, secrets));
     if is_told && !IS_TELLING.replace(true) {
         let why = format!("{size} bytes are freed with a secret in them:\n{}", Backtrace::force_capture());
-        world::with(|world| world.fail(TOLD, &why));
+        world::with(|world| world.fail(EXIT_SECRET_LEAKED, &why));
     }
 }
 
 /// Exit code for a secret that was not wiped.
-const TOLD: i32 = 6;
+const EXIT_SECRET_LEAKED: i32 = 6;
 
 /// Returns the blocks that contain a secret after its owners have ended.
-pub(crate) fn secrets() -> Vec<Lost> {
+pub(crate) fn secrets() -> Vec<FaultyBlock> {
     let secrets = SECRETS.with(std::mem::take);
     let is_told = |block: &Block| {
         let mut own = secrets.iter().map(|secret| secret.as_ptr().addr());
@@ -111,11 +111,11 @@ pub(crate) fn secrets() -> Vec<Lost> {
     };
     let mut blocks = if secrets.is_empty() { Vec::new() } else { blocks(NUMBER.load(SeqCst)) };
     blocks.retain(|block| block.number > 0 && is_told(block));
-    blocks.iter().map(Lost::from).collect()
+    blocks.iter().map(FaultyBlock::from).collect()
 }
 
 /// Returns the allocated bytes, including those of the simulator.
-pub(crate) fn held() -> i64 {
+pub(crate) fn allocated_bytes() -> i64 {
     HELD.load(SeqCst)
 }
 
@@ -140,13 +140,13 @@ fn outer(layout: Layout) -> Option<(usize, Layout)> {
 }
 
 /// Registers a new block of the system. Returns the block for its user.
-unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
+unsafe fn register_block(at: *mut u8, front: usize, size: usize) -> *mut u8 {
     if at.is_null() {
         return at;
     }
     let number = match NUMBER.load(SeqCst) {
         0 => 0,
-        _ if world::is_inside() => 0,
+        _ if world::is_in_system_code() => 0,
         _ => NUMBER.fetch_add(1, SeqCst),
     };
     HELD.fetch_add(size as i64, SeqCst);
@@ -170,7 +170,7 @@ unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
 }
 
 /// Unregisters a block. Returns the system's block.
-unsafe fn leave(block: *mut u8, front: usize) -> *mut u8 {
+unsafe fn unregister_block(block: *mut u8, front: usize) -> *mut u8 {
     // SAFETY: its header, written by `enter`.
     let header = unsafe { block.sub(HEADER).cast::<Header>() };
     LAST.with(|last| {
@@ -202,16 +202,16 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some((front, outer)) = outer(layout) else { return null_mut() };
         // SAFETY: the size is not 0.
-        unsafe { enter(System.alloc_zeroed(outer), front, layout.size()) }
+        unsafe { register_block(System.alloc_zeroed(outer), front, layout.size()) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        stores::about_to_free(at, layout.size());
+        store_buffer::about_to_free(at, layout.size());
         // SAFETY: the caller's block.
-        unsafe { look_for_secrets(at, layout.size()) };
+        unsafe { check_block_for_secrets(at, layout.size()) };
         let Some((front, outer)) = outer(layout) else { return };
         // SAFETY: allocated with this layout.
-        unsafe { System.dealloc(leave(at, front), outer) }
+        unsafe { System.dealloc(unregister_block(at, front), outer) }
     }
 }
 
@@ -226,14 +226,14 @@ pub(crate) struct Stack {
 /// A faulty block.
 #[derive(Debug)]
 #[expect(dead_code, reason = "told by its Debug")]
-pub(crate) struct Lost {
+pub(crate) struct FaultyBlock {
     number: u64,
     size: usize,
 }
 
-impl From<&Block> for Lost {
+impl From<&Block> for FaultyBlock {
     fn from(block: &Block) -> Self {
-        Lost { number: block.number, size: block.range.len() }
+        FaultyBlock { number: block.number, size: block.range.len() }
     }
 }
 
@@ -246,7 +246,7 @@ struct Block {
 
 /// Returns the lost blocks. Only the first thread may call this, while no other thread runs. `top`
 /// is the address of a stack variable; the part of the stack below it is ignored.
-pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
+pub(crate) fn find_lost_blocks(top: usize, threads: &[Stack]) -> Vec<FaultyBlock> {
     let limit = NUMBER.load(SeqCst);
     let mut blocks = blocks(limit);
     blocks.sort_unstable_by_key(|block| block.range.start);
@@ -267,7 +267,7 @@ pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     }
     search.finish();
     let lost = search.blocks.iter().filter(|block| block.number > 0 && !block.is_reached);
-    let mut lost: Vec<Lost> = lost.map(Lost::from).collect();
+    let mut lost: Vec<FaultyBlock> = lost.map(FaultyBlock::from).collect();
     lost.sort_unstable_by_key(|lost| lost.number);
     lost
 }

@@ -13,44 +13,44 @@ use crate::faults::Faults;
 use crate::memory;
 use crate::raw;
 use crate::rng::Rng;
-use crate::stores;
-use crate::world::{self, Plan};
+use crate::store_buffer;
+use crate::world::{self, SimulationConfig};
 
 mod addresses;
 mod bursts;
+mod connection_rules;
 mod datagrams;
 mod devices;
-mod doors;
 mod edges;
 mod envelopes;
+mod event_checks;
+mod faulty_peers;
 mod greetings;
 mod guarded;
 mod hostile;
-mod last_words;
+mod monitoring;
 mod multicast;
 mod numbered;
+mod observation;
 mod patterns;
 mod peer;
 mod sealed;
 mod settings;
-mod shown;
+mod silent_senders;
 mod streams;
-mod subjects;
+mod subscriptions;
 mod succession;
-mod told;
 mod traffic;
-mod trouble;
-mod watch;
 
-use traffic::{Kind, Ledger};
+use traffic::{Ledger, MessageProfile};
 
 /// Runs the simulation that the arguments name.
 pub fn main() {
-    let name = play();
+    let name = run_workload();
     // The program has freed all its memory here.
     let here = 0_usize;
     if let Some((false, threads)) = world::with(|world| (world.has_killed(), world.stacks())) {
-        let lost = memory::lost(&raw const here as usize, &threads);
+        let lost = memory::find_lost_blocks(&raw const here as usize, &threads);
         assert!(lost.is_empty(), "memory is lost: {lost:?}");
         let told = memory::secrets();
         assert!(told.is_empty(), "there are secrets in memory yet: {told:?}");
@@ -64,7 +64,7 @@ pub fn main() {
 
 /// Runs the program. Returns its name.
 #[inline(never)]
-fn play() -> &'static str {
+fn run_workload() -> &'static str {
     let mut arguments = std::env::args().skip(1);
     let Some(seed) = arguments.next().and_then(|seed| seed.parse::<u64>().ok()) else {
         eprintln!(
@@ -86,7 +86,7 @@ fn play() -> &'static str {
     }
     let left_out = rest.iter().zip(rest.iter().skip(1)).filter(|(word, _)| *word == "--without");
     for (_, name) in left_out {
-        assert!(faults.leave_out(name), "there is no fault {name}");
+        assert!(faults.disable(name), "there is no fault {name}");
     }
     let drawn = rng.below(patterns::ALL.len() as u64) as usize;
     let (name, program) = match only {
@@ -99,24 +99,24 @@ fn play() -> &'static str {
         let at = rest.iter().rposition(|other| other == word)?;
         rest.get(at + 1)?.parse::<u64>().ok()
     };
-    traffic::MOST.store(number("--most").unwrap_or(u64::MAX), SeqCst);
-    keep_addresses();
+    traffic::MAX_MESSAGES.store(number("--most").unwrap_or(u64::MAX), SeqCst);
+    disable_aslr();
     set_simulator(Simulator {
         point: world::point,
         fails: world::weak_exchange_fails,
-        keep: stores::keep,
-        keeps_other: stores::keeps_other,
+        keep: store_buffer::delay_store,
+        keeps_other: store_buffer::delays_other_store,
         linger: world::linger,
-        flush: stores::flush,
-        flush_all: stores::flush_all,
-        before_lock: stores::before_lock,
-        locked: stores::locked,
+        flush: store_buffer::flush,
+        flush_all: store_buffer::flush_all,
+        before_lock: store_buffer::before_lock,
+        locked: store_buffer::locked,
     });
     std::panic::set_hook(Box::new(|panic| {
         let text = format!("{panic}");
         world::with(|world| world.fail(FAILED, &text));
     }));
-    world::begin(Plan {
+    world::begin(SimulationConfig {
         seed,
         workload: name,
         faults,
@@ -125,8 +125,8 @@ fn play() -> &'static str {
         limit: 86_400_000_000_000,
     });
     memory::begin(number("--block").unwrap_or(0));
-    let mut stage = Stage::draw(&mut rng, lossy);
-    peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
+    let mut stage = Scenario::draw(&mut rng, lossy);
+    peer::trace(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);
     stage.end();
     name
@@ -150,7 +150,7 @@ const FAILED: i32 = 5;
 const RUN: &str = "/sim/run";
 
 /// Keeps memory addresses and environment variables the same in each run.
-fn keep_addresses() {
+fn disable_aslr() {
     const NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
     // SAFETY: integers.
     let before = unsafe { libc::personality(0xffff_ffff) };
@@ -169,7 +169,7 @@ fn keep_addresses() {
 }
 
 /// State shared by the programs of a simulation.
-pub(crate) struct Stage {
+pub(crate) struct Scenario {
     /// Contexts. Several contexts behave like several processes.
     contexts: Vec<Context>,
     transport: &'static str,
@@ -177,16 +177,16 @@ pub(crate) struct Stage {
     /// True if messages may be lost with a connection.
     lossy: bool,
     streams_are_lossy: bool,
-    kind: Kind,
+    kind: MessageProfile,
 }
 
-impl std::fmt::Debug for Stage {
+impl std::fmt::Debug for Scenario {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} over {} contexts, {:?}", self.transport, self.contexts.len(), self.kind)
     }
 }
 
-impl Stage {
+impl Scenario {
     fn draw(rng: &mut Rng, lossy: bool) -> Self {
         let transport = *rng.pick(&["tcp", "tcp", "ipc", "ipc", "inproc", "ws"]);
         let most = if transport == "inproc" { 1 } else { 3 };
@@ -195,13 +195,13 @@ impl Stage {
             let threads = *rng.pick(&[1, 1, 1, 2]);
             context.set(1, threads).unwrap();
         }
-        Stage {
+        Scenario {
             contexts,
             transport,
             endpoints: 0,
             lossy: lossy && transport != "inproc",
             streams_are_lossy: lossy,
-            kind: Kind::draw(rng),
+            kind: MessageProfile::draw(rng),
         }
     }
 
@@ -226,8 +226,8 @@ impl Stage {
     }
 
     /// Stops losing connections.
-    fn be_calm(&mut self) {
-        world::with(|world| world.kernel.faults.be_calm());
+    fn stop_losses(&mut self) {
+        world::with(|world| world.kernel.faults.stop_losses());
         (self.lossy, self.streams_are_lossy) = (false, false);
     }
 
@@ -255,12 +255,12 @@ impl Stage {
         self.ledger_of(self.kind)
     }
 
-    fn ledger_of(&self, kind: Kind) -> Arc<Ledger> {
+    fn ledger_of(&self, kind: MessageProfile) -> Arc<Ledger> {
         Arc::new(Ledger::new(kind, self.lossy, true))
     }
 
     /// Returns a ledger that permits lost and reordered messages for all connections.
-    fn loose_ledger(&self) -> Arc<Ledger> {
+    fn lenient_ledger(&self) -> Arc<Ledger> {
         Arc::new(Ledger::new(self.kind, true, false))
     }
 
@@ -290,11 +290,11 @@ impl Countdown {
         Arc::new(Countdown(AtomicUsize::new(from)))
     }
 
-    fn is_last(&self) -> bool {
+    fn count_down(&self) -> bool {
         self.0.fetch_sub(1, SeqCst) == 1
     }
 
-    fn left(&self) -> usize {
+    fn remaining(&self) -> usize {
         self.0.load(SeqCst)
     }
 }

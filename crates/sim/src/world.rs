@@ -21,11 +21,11 @@ use crate::rng::Rng;
 
 mod delays;
 mod processes;
-mod telling;
+mod report;
 
 use delays::Delays;
 pub(crate) use delays::linger;
-pub(crate) use telling::calls;
+pub(crate) use report::calls;
 
 pub(crate) use processes::{Process, begin_process, end_if_killed, kill};
 
@@ -33,15 +33,15 @@ pub(crate) use processes::{Process, begin_process, end_if_killed, kill};
 pub(crate) type Tid = u32;
 
 thread_local! {
-    static ME: Cell<Tid> = const { Cell::new(0) };
+    static CURRENT_TID: Cell<Tid> = const { Cell::new(0) };
     /// Last point of the thread.
-    static PLACE: Cell<usize> = const { Cell::new(0) };
+    static LAST_POINT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Nanoseconds since the start. Only the thread whose turn it is writes to it.
 static NOW: AtomicU64 = AtomicU64::new(0);
 /// Points that remain in the slice.
-static LEFT: AtomicI64 = AtomicI64::new(0);
+static SLICE_LEFT: AtomicI64 = AtomicI64::new(0);
 /// Time of the last progress of a program.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// Number of all points, and their number at the last progress of a program.
@@ -55,15 +55,15 @@ static ARE_DELAYS: AtomicBool = AtomicBool::new(false);
 /// Duration of a point in nanoseconds.
 const POINT: u64 = 5;
 /// Longest time without progress of a program, in nanoseconds and in points.
-const PATIENCE: u64 = 2_000_000_000_000;
-const PATIENCE_IN_POINTS: u64 = 40_000_000;
+const NO_PROGRESS_LIMIT_NS: u64 = 2_000_000_000_000;
+const NO_PROGRESS_LIMIT_POINTS: u64 = 40_000_000;
 
-struct Place(UnsafeCell<Option<World>>);
+struct WorldCell(UnsafeCell<Option<World>>);
 
 // SAFETY: only the thread with the turn accesses the world, and futexes hand over the turns.
-unsafe impl Sync for Place {}
+unsafe impl Sync for WorldCell {}
 
-static WORLD: Place = Place(UnsafeCell::new(None));
+static WORLD: WorldCell = WorldCell(UnsafeCell::new(None));
 
 pub(crate) struct World {
     pub(crate) kernel: Kernel,
@@ -78,36 +78,36 @@ pub(crate) struct World {
     end: u64,
     switches: u64,
     calls: u64,
-    seen: (u64, u64),
+    last_wake_check: (u64, u64),
     pub(crate) cores: u32,
     /// Number of processes besides the first.
     processes: Process,
     /// Process of the next thread that this thread starts, if the process is new.
-    spawns_in: Option<(Tid, Process)>,
+    next_process: Option<(Tid, Process)>,
     killed: BTreeSet<Process>,
 }
 
 struct Thread {
     turn: &'static AtomicU32,
     name: String,
-    state: State,
+    state: ThreadState,
     /// Time until which the thread is stalled.
-    stalled: u64,
+    stalled_until: u64,
     /// Number of points until which the thread is delayed, while others can run.
-    stands: u64,
+    delayed_until_point: u64,
     priority: u64,
     /// True if the thread has blocked the program's signals.
-    deaf: bool,
+    blocks_signals: bool,
     woken: Woken,
     handle: usize,
     process: Process,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum ThreadState {
     Ready,
     Waits(Wait, Option<u64>),
-    Over,
+    Ended,
 }
 
 /// The condition that a thread waits for.
@@ -142,7 +142,7 @@ enum Strategy {
 }
 
 /// Parameters of a simulation.
-pub(crate) struct Plan {
+pub(crate) struct SimulationConfig {
     pub(crate) seed: u64,
     pub(crate) workload: &'static str,
     pub(crate) faults: Faults,
@@ -165,7 +165,7 @@ fn world() -> &'static mut World {
 }
 
 /// Makes the calling thread the first thread of a simulation.
-pub(crate) fn begin(plan: Plan) {
+pub(crate) fn begin(plan: SimulationConfig) {
     let mut rng = Rng::new(plan.seed, 1);
     let slice = *rng.pick(&[2, 8, 40, 300, 3000]);
     let strategy = match rng.chance(2) {
@@ -187,9 +187,9 @@ pub(crate) fn begin(plan: Plan) {
         end: plan.limit,
         switches: 0,
         calls: 0,
-        seen: (u64::MAX, 0),
+        last_wake_check: (u64::MAX, 0),
         processes: 0,
-        spawns_in: None,
+        next_process: None,
         killed: BTreeSet::new(),
     };
     let me = world.add_thread("main");
@@ -205,18 +205,18 @@ pub(crate) fn begin(plan: Plan) {
     // SAFETY: no thread of the simulation runs yet.
     unsafe { *WORLD.0.get() = Some(world) };
     NOW.store(1_000_000, Relaxed);
-    ME.set(me);
+    CURRENT_TID.set(me);
 }
 
 /// Takes the calling thread out of the simulation. No other thread gets a turn.
 #[cfg(covered)]
 pub(crate) fn leave() {
-    ME.set(0);
+    CURRENT_TID.set(0);
 }
 
 /// Returns the number of the calling thread, if it is simulated.
-pub(crate) fn me() -> Option<Tid> {
-    match ME.get() {
+pub(crate) fn current_thread() -> Option<Tid> {
+    match CURRENT_TID.get() {
         0 => None,
         me => Some(me),
     }
@@ -228,15 +228,15 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     let act = || {
         let world = world();
         world.kernel.advance(NOW.load(Relaxed));
-        world.kernel.process = world.thread(ME.get()).process;
+        world.kernel.process = world.thread(CURRENT_TID.get()).process;
         world.kernel.is_dead = world.killed.contains(&world.kernel.process);
         f(world)
     };
-    me().map(|_| inside(act))
+    current_thread().map(|_| in_system_code(act))
 }
 
 /// Runs code of the simulated system.
-fn inside<T>(f: impl FnOnce() -> T) -> T {
+fn in_system_code<T>(f: impl FnOnce() -> T) -> T {
     let before = IS_INSIDE.swap(true, Relaxed);
     let result = f();
     IS_INSIDE.store(before, Relaxed);
@@ -244,14 +244,14 @@ fn inside<T>(f: impl FnOnce() -> T) -> T {
 }
 
 /// True while system code runs instead of a program.
-pub(crate) fn is_inside() -> bool {
+pub(crate) fn is_in_system_code() -> bool {
     IS_INSIDE.load(Relaxed)
 }
 
 /// Lets another thread run before the engine's action at `place`.
 #[inline]
 pub(crate) fn point(place: &'static Location<'static>) {
-    if ME.get() == 0 {
+    if CURRENT_TID.get() == 0 {
         return;
     }
     delays::at_point(place);
@@ -262,8 +262,8 @@ pub(crate) fn point(place: &'static Location<'static>) {
 fn pass() {
     NOW.store(NOW.load(Relaxed) + POINT, Relaxed);
     POINTS.store(POINTS.load(Relaxed) + 1, Relaxed);
-    let left = LEFT.load(Relaxed) - 1;
-    LEFT.store(left, Relaxed);
+    let left = SLICE_LEFT.load(Relaxed) - 1;
+    SLICE_LEFT.store(left, Relaxed);
     if left < 0 {
         change_threads(false);
     }
@@ -271,11 +271,11 @@ fn pass() {
 
 /// Begins a system call: advances the time, and may let another thread run first.
 pub(crate) fn enter(name: &'static str) {
-    if ME.get() == 0 {
+    if CURRENT_TID.get() == 0 {
         return;
     }
     #[cfg(simulated)]
-    crate::stores::flush();
+    crate::store_buffer::flush();
     delays::at_call(name);
     let world = world();
     world.calls += 1;
@@ -285,15 +285,15 @@ pub(crate) fn enter(name: &'static str) {
         world.rng.between(100, 1500)
     };
     NOW.store(NOW.load(Relaxed) + took, Relaxed);
-    LEFT.store(LEFT.load(Relaxed) - 8, Relaxed);
-    if LEFT.load(Relaxed) < 0 {
+    SLICE_LEFT.store(SLICE_LEFT.load(Relaxed) - 8, Relaxed);
+    if SLICE_LEFT.load(Relaxed) < 0 {
         change_threads(false);
     }
 }
 
 /// Lets other threads run first.
-pub(crate) fn give_way() {
-    if ME.get() != 0 {
+pub(crate) fn yield_turn() {
+    if CURRENT_TID.get() != 0 {
         let world = world();
         NOW.store(NOW.load(Relaxed) + world.rng.between(200, 1000), Relaxed);
         change_threads(true);
@@ -302,7 +302,7 @@ pub(crate) fn give_way() {
 
 /// Returns the nanoseconds since the start. The call itself takes time.
 pub(crate) fn now() -> u64 {
-    if ME.get() != 0 {
+    if CURRENT_TID.get() != 0 {
         pass();
     }
     let now = NOW.load(Relaxed) + 20;
@@ -311,7 +311,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Returns the time without advancing it.
-pub(crate) fn time() -> u64 {
+pub(crate) fn current_time() -> u64 {
     NOW.load(Relaxed)
 }
 
@@ -322,38 +322,38 @@ pub(crate) fn progress() {
 }
 
 /// True if stores may be delayed.
-pub(crate) fn keeps_stores() -> bool {
+pub(crate) fn may_delay_stores() -> bool {
     world().kernel.faults.late > 0
 }
 
 /// Draws if a weak compare-exchange fails spuriously.
 pub(crate) fn weak_exchange_fails() -> bool {
-    ME.get() != 0 && {
+    CURRENT_TID.get() != 0 && {
         let world = world();
         let one_in = world.kernel.faults.weak;
-        world.goes_wrong(one_in)
+        world.draw_fault(one_in)
     }
 }
 
 /// Makes the calling thread wait, at most until `deadline`.
 pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
-    let me = ME.get();
-    if processes::is_to_stop(me, &wait) {
+    let me = CURRENT_TID.get();
+    if processes::must_stop(me, &wait) {
         end_this_thread();
     }
     let world = world();
     let can_be_woken = matches!(wait, Wait::Futex(_));
-    let hears = matches!(wait, Wait::Poll(_) | Wait::Epoll(_)) && !world.thread(me).deaf;
+    let hears = matches!(wait, Wait::Poll(_) | Wait::Epoll(_)) && !world.thread(me).blocks_signals;
     let faults = &world.kernel.faults;
     let (spurious, interrupted) = (faults.spurious, faults.interrupted);
-    if hears && world.goes_wrong(interrupted) {
+    if hears && world.draw_fault(interrupted) {
         return Woken::Interrupted;
     }
-    if can_be_woken && world.goes_wrong(spurious) {
+    if can_be_woken && world.draw_fault(spurious) {
         return Woken::Spurious;
     }
-    world.thread(me).state = State::Waits(wait, deadline);
-    world.seen = (u64::MAX, 0);
+    world.thread(me).state = ThreadState::Waits(wait, deadline);
+    world.last_wake_check = (u64::MAX, 0);
     change_threads(false);
     self::world().thread(me).woken
 }
@@ -369,11 +369,11 @@ impl World {
         self.threads.push(Thread {
             turn: Box::leak(Box::new(AtomicU32::new(0))),
             name: name.to_owned(),
-            state: State::Ready,
-            stalled: 0,
-            stands: 0,
+            state: ThreadState::Ready,
+            stalled_until: 0,
+            delayed_until_point: 0,
             priority,
-            deaf: false,
+            blocks_signals: false,
             woken: Woken::Ready,
             handle: 0,
             process,
@@ -393,30 +393,24 @@ impl World {
         self.threads.iter().rposition(|thread| thread.handle == handle).map(|at| at as Tid + 1)
     }
 
-    /// Draws a fault of threads, as [`Kernel::goes_wrong`] does.
-    fn goes_wrong(&mut self, one_in: u64) -> bool {
+    /// Draws a fault of threads, as [`Kernel::draw_fault`] does.
+    fn draw_fault(&mut self, one_in: u64) -> bool {
         let fault = self.rng.chance(one_in);
         self.kernel.injected += u64::from(fault);
         fault
     }
 
-    /// Draws if a store is delayed.
-    pub(crate) fn keeps_a_store(&mut self) -> bool {
-        let one_in = self.kernel.faults.late;
-        self.goes_wrong(one_in)
-    }
-
-    pub(crate) fn is_over(&mut self, tid: Tid) -> bool {
-        self.thread(tid).state == State::Over
+    pub(crate) fn has_ended(&mut self, tid: Tid) -> bool {
+        self.thread(tid).state == ThreadState::Ended
     }
 
     pub(crate) fn rename(&mut self, name: &str) {
-        let tid = ME.get();
+        let tid = CURRENT_TID.get();
         self.thread(tid).name = format!("{name}#{tid}");
     }
 
-    pub(crate) fn set_deaf(&mut self, deaf: bool) {
-        self.thread(ME.get()).deaf = deaf;
+    pub(crate) fn set_blocks_signals(&mut self, deaf: bool) {
+        self.thread(CURRENT_TID.get()).blocks_signals = deaf;
     }
 
     /// Wakes threads that wait at an address. Returns their number.
@@ -424,13 +418,13 @@ impl World {
         let mut woken = 0;
         while woken < most {
             let waiting: Vec<usize> = (0..self.threads.len())
-                .filter(|at| matches!(&self.threads[*at].state, State::Waits(Wait::Futex(there), _) if *there == address))
+                .filter(|at| matches!(&self.threads[*at].state, ThreadState::Waits(Wait::Futex(there), _) if *there == address))
                 .collect();
             if waiting.is_empty() {
                 break;
             }
             let thread = &mut self.threads[*self.rng.pick(&waiting)];
-            (thread.state, thread.woken) = (State::Ready, Woken::Ready);
+            (thread.state, thread.woken) = (ThreadState::Ready, Woken::Ready);
             woken += 1;
         }
         woken
@@ -439,12 +433,12 @@ impl World {
     /// Draws the next thread to run. Returns the turns of the caller and of that thread, if the two
     /// differ.
     fn next_turn(&mut self, yields: bool) -> Option<Turns> {
-        let me = ME.get();
+        let me = CURRENT_TID.get();
         let next = self.choose(me, yields);
         let slice = match self.strategy {
             Strategy::Random { slice } | Strategy::Priorities { slice } => slice,
         };
-        LEFT.store(self.rng.between(0, slice * 2) as i64, Relaxed);
+        SLICE_LEFT.store(self.rng.between(0, slice * 2) as i64, Relaxed);
         if next == me {
             return None;
         }
@@ -455,22 +449,22 @@ impl World {
 
     /// Ends the thread. Returns its turn and that of the next thread.
     fn last_turn(&mut self) -> Turns {
-        let me = ME.get();
-        self.thread(me).state = State::Over;
-        self.seen = (u64::MAX, 0);
+        let me = CURRENT_TID.get();
+        self.thread(me).state = ThreadState::Ended;
+        self.last_wake_check = (u64::MAX, 0);
         self.kernel.changes += 1;
         let process = self.thread(me).process;
-        self.bury(process);
+        self.close_killed_process(process);
         let next = self.choose(me, false);
         (self.thread(me).turn, self.thread(next).turn)
     }
 
     fn choose(&mut self, me: Tid, yields: bool) -> Tid {
         let (stall, longest) = (self.kernel.faults.stall, self.kernel.faults.longest_stall);
-        if self.goes_wrong(stall) {
+        if self.draw_fault(stall) {
             let now = NOW.load(Relaxed);
             let until = now + self.rng.spread(1_000, longest.max(1_000));
-            self.thread(me).stalled = until;
+            self.thread(me).stalled_until = until;
         }
         if let Strategy::Priorities { slice } = self.strategy
             && (yields || self.rng.chance(1 + 2000 / slice.max(1)))
@@ -482,16 +476,16 @@ impl World {
             let now = NOW.load(Relaxed);
             self.kernel.advance(now);
             self.wake(now);
-            let able = |thread: &Thread| thread.state == State::Ready && thread.stalled <= now;
+            let able = |thread: &Thread| thread.state == ThreadState::Ready && thread.stalled_until <= now;
             let points = POINTS.load(Relaxed);
             let ready: Vec<Tid> = (1..=self.threads.len() as Tid)
                 .filter(|tid| {
                     let thread = &self.threads[*tid as usize - 1];
-                    able(thread) && thread.stands <= points
+                    able(thread) && thread.delayed_until_point <= points
                 })
                 .collect();
             if ready.is_empty() {
-                if self.go_on(now) {
+                if self.resume_delayed(now) {
                     continue;
                 }
                 let next = self.next_time(now);
@@ -508,7 +502,7 @@ impl World {
                 self.fail(ENDLESS, "no end within the time")
             }
             let for_nothing = points - POINTS_BEFORE.load(Relaxed);
-            if now > PROGRESS.load(Relaxed) + PATIENCE || for_nothing > PATIENCE_IN_POINTS {
+            if now > PROGRESS.load(Relaxed) + NO_PROGRESS_LIMIT_NS || for_nothing > NO_PROGRESS_LIMIT_POINTS {
                 self.fail(STUCK, "threads run, and no program gets on")
             }
             return match self.strategy {
@@ -528,12 +522,12 @@ impl World {
     /// Makes the threads ready whose wait is over.
     fn wake(&mut self, now: u64) {
         // Unchanged since the last time, and no deadline has passed.
-        if self.seen.0 == self.kernel.changes && now < self.seen.1 {
+        if self.last_wake_check.0 == self.kernel.changes && now < self.last_wake_check.1 {
             return;
         }
         let mut earliest = u64::MAX;
         for at in 0..self.threads.len() {
-            let State::Waits(wait, deadline) = &self.threads[at].state else { continue };
+            let ThreadState::Waits(wait, deadline) = &self.threads[at].state else { continue };
             let is_ready = match wait {
                 Wait::Futex(_) | Wait::Time => false,
                 Wait::Epoll(set) => self.kernel.epoll_ready(*set),
@@ -542,26 +536,29 @@ impl World {
                         fds.iter().map(|&(fd, events)| libc::pollfd { fd, events, revents: 0 }).collect();
                     self.kernel.poll(&mut fds) > 0
                 }
-                Wait::Thread(tid) => self.threads[*tid as usize - 1].state == State::Over,
+                Wait::Thread(tid) => self.threads[*tid as usize - 1].state == ThreadState::Ended,
             };
             let late = deadline.is_some_and(|deadline| deadline <= now);
             if is_ready || late {
                 let thread = &mut self.threads[at];
-                thread.state = State::Ready;
+                thread.state = ThreadState::Ready;
                 thread.woken = if is_ready { Woken::Ready } else { Woken::Timeout };
             } else if let Some(deadline) = deadline {
                 earliest = earliest.min(*deadline);
             }
         }
-        self.seen = (self.kernel.changes, earliest);
+        self.last_wake_check = (self.kernel.changes, earliest);
     }
 
     /// Returns the next time at which a thread can run.
     fn next_time(&self, now: u64) -> Option<u64> {
-        let stalled =
-            self.threads.iter().filter(|thread| thread.state == State::Ready).map(|thread| thread.stalled);
+        let stalled = self
+            .threads
+            .iter()
+            .filter(|thread| thread.state == ThreadState::Ready)
+            .map(|thread| thread.stalled_until);
         let deadlines = self.threads.iter().filter_map(|thread| match &thread.state {
-            State::Waits(_, deadline) => *deadline,
+            ThreadState::Waits(_, deadline) => *deadline,
             _ => None,
         });
         stalled.filter(|time| *time > now).chain(deadlines).chain(self.kernel.next_due()).min()
@@ -574,7 +571,7 @@ type Turns = (&'static AtomicU32, &'static AtomicU32);
 /// Lets the next thread run, and returns at the caller's next turn. The world must not be borrowed
 /// across the call, because others use it.
 fn change_threads(yields: bool) {
-    if let Some((mine, theirs)) = inside(|| world().next_turn(yields)) {
+    if let Some((mine, theirs)) = in_system_code(|| world().next_turn(yields)) {
         raw::give_turn(theirs);
         raw::wait_for_turn(mine);
     }
@@ -584,8 +581,8 @@ fn change_threads(yields: bool) {
 /// addresses of other stacks do not depend on when the real thread ends.
 pub(crate) fn end_this_thread() -> ! {
     #[cfg(simulated)]
-    crate::stores::flush_all();
-    let (mine, theirs) = inside(|| world().last_turn());
+    crate::store_buffer::flush_all();
+    let (mine, theirs) = in_system_code(|| world().last_turn());
     raw::give_turn(theirs);
     loop {
         raw::wait_for_turn(mine);
@@ -595,5 +592,5 @@ pub(crate) fn end_this_thread() -> ! {
 /// First action of a new thread: waits for its turn.
 pub(crate) fn start_thread(tid: Tid, turn: &AtomicU32) {
     raw::wait_for_turn(turn);
-    ME.set(tid);
+    CURRENT_TID.set(tid);
 }

@@ -10,9 +10,9 @@ use tautline_core::{self as core, Flags};
 
 use crate::Socket;
 use crate::error::{Error, Result};
-use crate::kind::{Kind, ManyParts, Receives, Sends};
+use crate::kind::{HasMultipart, Kind, Receives, Sends};
 use crate::message::{Frame, Message, Multipart};
-use crate::socket::put_all;
+use crate::socket::send_parts;
 
 impl<K: Kind> Socket<K> {
     /// Sends messages of one part each; waits like [`send`](Self::send) if necessary. Returns the
@@ -43,7 +43,7 @@ impl<K: Kind> Socket<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let outcome = batch.put(&mut self.inner, |socket, frame| put_frame(socket, frame, Flags::NONE));
+        let outcome = batch.send_all(&mut self.inner, |socket, frame| send_frame(socket, frame, Flags::NONE));
         batch.end(outcome)
     }
 
@@ -59,7 +59,7 @@ impl<K: Kind> Socket<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let outcome = batch.put(&mut self.inner, put_frame_now);
+        let outcome = batch.send_all(&mut self.inner, try_send_frame);
         batch.end(outcome)
     }
 }
@@ -87,12 +87,13 @@ impl<K: Kind> Socket<K> {
     /// The message that failed is dropped.
     pub fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
-        K: Sends + ManyParts,
+        K: Sends + HasMultipart,
         I: IntoIterator,
         I::Item: Into<Multipart>,
     {
         let mut batch = multiparts(messages);
-        let outcome = batch.put(&mut self.inner, |socket, message| put_all(socket, &*message, Flags::NONE));
+        let outcome =
+            batch.send_all(&mut self.inner, |socket, message| send_parts(socket, &*message, Flags::NONE));
         batch.end(outcome)
     }
 }
@@ -108,7 +109,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        take_batch(&mut self.inner, into, max, Flags::NONE)
+        recv_batch(&mut self.inner, into, max, Flags::NONE)
     }
 
     /// Like [`recv_batch`](Self::recv_batch), without waiting.
@@ -120,7 +121,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        take_batch(&mut self.inner, into, max, Flags::DONTWAIT)
+        recv_batch(&mut self.inner, into, max, Flags::DONTWAIT)
     }
 }
 
@@ -136,14 +137,14 @@ impl<K: Kind> Socket<K> {
     /// # let mut pull = tautline::Pull::new(&context)?;
     /// # let endpoint = pull.bind("tcp://127.0.0.1:*")?;
     /// let mut push = tautline::Push::builder(&context).connect(&endpoint)?;
-    /// push.corked(|push| -> tautline::Result<()> {
+    /// push.with_cork(|push| -> tautline::Result<()> {
     ///     push.send("one")?;
     ///     push.send_multipart(["two", "parts"])
     /// })?;
     /// # pull.recv()?;
     /// # Ok(()) }
     /// ```
-    pub fn corked<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T
+    pub fn with_cork<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T
     where
         K: Sends,
     {
@@ -195,17 +196,17 @@ impl<I: Iterator> Batch<I> {
     }
 
     /// Sends each message by `put` until one is refused; the sent messages are written together.
-    pub(crate) fn put(
+    pub(crate) fn send_all(
         &mut self,
         socket: &mut core::Socket,
         put: impl FnMut(&mut core::Socket, &mut I::Item) -> Result<()>,
     ) -> Result<()> {
         let cork = socket.cork();
         let corked = Corked(socket, Some(cork));
-        self.put_each(corked.0, put)
+        self.send_each(corked.0, put)
     }
 
-    fn put_each(
+    fn send_each(
         &mut self,
         socket: &mut core::Socket,
         mut put: impl FnMut(&mut core::Socket, &mut I::Item) -> Result<()>,
@@ -248,20 +249,20 @@ where
 }
 
 /// Sends one part. If it is refused, `frame` keeps it unchanged.
-pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags: Flags) -> Result<()> {
+pub(crate) fn send_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
         Frame::Borrowed(bytes) => socket.send(bytes, flags),
         Frame::Owned(message) => socket.send_message(&mut message.0, flags),
     }
-    .map_err(|error| Error::sending(error, socket))
+    .map_err(|error| Error::for_send(error, socket))
 }
 
 /// Like `put_frame`, without waiting.
-pub(crate) fn put_frame_now(socket: &mut core::Socket, frame: &mut Frame<'_>) -> Result<()> {
-    put_frame(socket, frame, Flags::DONTWAIT)
+pub(crate) fn try_send_frame(socket: &mut core::Socket, frame: &mut Frame<'_>) -> Result<()> {
+    send_frame(socket, frame, Flags::DONTWAIT)
 }
 
-pub(crate) fn take_batch(
+pub(crate) fn recv_batch(
     socket: &mut core::Socket,
     into: &mut Vec<Message>,
     max: usize,
@@ -275,7 +276,7 @@ pub(crate) fn take_batch(
         if let Err(error) = socket.recv_message(&mut message.0, flags) {
             into.truncate(whole);
             if taken == 0 {
-                return Err(Error::receiving(error, socket));
+                return Err(Error::for_receive(error, socket));
             }
             break;
         }

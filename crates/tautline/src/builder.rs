@@ -11,7 +11,7 @@ use std::time::Duration;
 use tautline_core::Secret;
 
 use crate::error::{Error, Result};
-use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends, Subscribes};
+use crate::kind::{Greets, Kind, Probes, Publishes, Receives, Requests, Routes, Sends, Subscribes};
 use crate::{Context, Socket, option, socket};
 
 /// Options of a future socket, with Rust types. `zmq_setsockopt(3)` describes each option. The call
@@ -145,12 +145,12 @@ impl<K: Kind> Builder<K> {
     fn count(self, number: i32, value: u32) -> Self {
         match i32::try_from(value) {
             Ok(value) => self.int(number, value),
-            Err(_) => self.refuse(option::too_much(number, i32::MAX, value)),
+            Err(_) => self.record_error(option::above_limit_error(number, i32::MAX, value)),
         }
     }
 
     /// Records `fault`, unless an earlier fault is recorded.
-    fn refuse(mut self, fault: Error) -> Self {
+    fn record_error(mut self, fault: Error) -> Self {
         self.fault.get_or_insert(fault);
         self
     }
@@ -158,7 +158,7 @@ impl<K: Kind> Builder<K> {
     fn time(self, number: i32, value: Duration) -> Self {
         match option::millis(number, value) {
             Ok(value) => self.int(number, value),
-            Err(fault) => self.refuse(fault),
+            Err(fault) => self.record_error(fault),
         }
     }
 
@@ -336,7 +336,9 @@ impl<K: Kind> Builder<K> {
     fn size(self, number: i32, bytes: Option<u64>) -> Self {
         match bytes.map_or(Ok(-1), i64::try_from) {
             Ok(bytes) => self.raw_option(number, &bytes.to_ne_bytes()),
-            Err(_) => self.refuse(option::too_much(number, i64::MAX, bytes.unwrap_or_default())),
+            Err(_) => {
+                self.record_error(option::above_limit_error(number, i64::MAX, bytes.unwrap_or_default()))
+            }
         }
     }
 }
@@ -531,7 +533,7 @@ impl<K: Kind> Builder<K> {
     /// Numbers the requests, so that the reply to an earlier request is recognised and dropped.
     pub fn correlate(self, on: bool) -> Self
     where
-        K: Asks,
+        K: Requests,
     {
         self.int(option::REQ_CORRELATE, on.into())
     }
@@ -540,7 +542,7 @@ impl<K: Kind> Builder<K> {
     /// [`correlate`](Self::correlate).
     pub fn relaxed(self, on: bool) -> Self
     where
-        K: Asks,
+        K: Requests,
     {
         self.int(option::REQ_RELAXED, on.into())
     }

@@ -45,7 +45,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
+    /// Returns [`Error::TooManyOpen`] or [`Error::Terminated`].
     pub fn socket<K: Kind>(&self) -> Result<Socket<K>> {
         Socket::new(self)
     }
@@ -82,8 +82,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::AddressInUse`] if the context already has a handler, [`Error::TooMany`],
-    /// [`Error::Terminated`], or [`Error::Os`] if the thread cannot be created.
+    /// Returns [`Error::AddressInUse`] if the context already has a handler,
+    /// [`Error::TooManyOpen`], [`Error::Terminated`], or [`Error::Os`] if the thread cannot be
+    /// created.
     pub fn authenticate(&self, handler: impl Authenticate) -> Result<()> {
         let mut socket = Rep::builder(self).linger(Duration::ZERO).build()?;
         socket.bind(HANDLER)?;

@@ -138,7 +138,7 @@ impl Socket<kind::Peer> {
         let id = self
             .inner
             .connect_peer(endpoint)
-            .map_err(|error| Error::at(error, &self.inner, endpoint, true))?;
+            .map_err(|error| Error::for_endpoint(error, &self.inner, endpoint, true))?;
         NonZeroU32::new(id).map(PeerId).ok_or_else(|| Error::invalid("the peer has no id"))
     }
 }

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn malformed_endpoint_has_a_reason() {
         use EndpointError::*;
         for (text, error) in [
             ("", NoTransport),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_binding_is_not_for_connecting() {
+    fn bind_only_endpoint_cannot_be_connected() {
         for (text, wrong) in [
             ("tcp://*:5555", EndpointError::NotConnectable),
             ("tcp://127.0.0.1:*", EndpointError::NotConnectable),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_passes() {
+    fn valid_endpoints_pass() {
         for text in [
             "tcp://127.0.0.1:5555",
             "tcp://*:*",

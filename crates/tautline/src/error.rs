@@ -6,13 +6,13 @@ use tautline_core as core;
 
 use crate::curve::KeyError;
 use crate::endpoint::{self, EndpointError};
-pub use crate::subject::{Subject, Turn};
+pub use crate::subject::{ErrorSubject, ExpectedStep};
 
 /// Reason why an operation failed.
 ///
 /// The documentation of each variant says how a program can react. Every variant except
 /// [`Error::Os`] stands for one errno of the `zmq_*` man pages, which [`Error::errno`] returns.
-/// Variants with a [`Subject`] know the endpoint or option concerned, and their text names it.
+/// Variants with a [`ErrorSubject`] know the endpoint or option concerned, and their text names it.
 ///
 /// ```
 /// use tautline::{Context, Error, Pull};
@@ -46,58 +46,58 @@ pub enum Error {
     /// A signal arrived while waiting. Call again.
     Interrupted,
     /// The socket's pattern does not allow this call now, for example a second send by a REQ
-    /// socket. Take the step in [`Turn`] first.
-    WrongState(Turn),
+    /// socket. Take the step in [`ExpectedStep`] first.
+    WrongState(ExpectedStep),
     /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): the routing id is
     /// unknown. Drop the message, or wait for the peer.
     Unroutable,
     /// A value is out of range, or conflicts with earlier settings. Correct the program or its
     /// configuration.
-    Invalid(Subject),
+    Invalid(ErrorSubject),
     /// An endpoint cannot be parsed, or cannot be used in this way. [`EndpointError`] has the
     /// reason.
-    MalformedEndpoint(EndpointError, Subject),
+    MalformedEndpoint(EndpointError, ErrorSubject),
     /// A text is not a CURVE key. [`KeyError`] has the reason.
     MalformedKey(KeyError),
     /// The endpoint's transport is unknown or not built in. Correct the endpoint.
-    UnknownTransport(Subject),
+    UnknownTransport(ErrorSubject),
     /// The socket type does not support the endpoint's transport. Choose another transport.
-    WrongTransport(Subject),
+    WrongTransport(ErrorSubject),
     /// The socket type does not support the operation or the option.
-    NotSupported(Subject),
+    NotSupported(ErrorSubject),
     /// The address is in use. Choose another address, or `*`.
-    AddressInUse(Subject),
+    AddressInUse(ErrorSubject),
     /// The address does not belong to this machine.
-    AddressNotAvailable(Subject),
+    AddressNotAvailable(ErrorSubject),
     /// The network interface does not exist.
-    NoSuchDevice(Subject),
+    NoSuchDevice(ErrorSubject),
     /// No socket is bound to the address.
-    ConnectionRefused(Subject),
+    ConnectionRefused(ErrorSubject),
     /// This socket has not bound or connected the endpoint, or the file or directory does not
     /// exist.
-    NotFound(Subject),
+    NotFound(ErrorSubject),
     /// Too many sockets or files are open. Close some, or raise the limit.
-    TooMany,
+    TooManyOpen,
     /// The message is too long for its kind.
     MessageTooLong,
     /// A path or address is too long.
-    NameTooLong(Subject),
+    NameTooLong(ErrorSubject),
     /// Memory is exhausted.
     OutOfMemory,
     /// Another error of the operating system, by its errno.
-    Os(i32, Subject),
+    Os(i32, ErrorSubject),
 }
 
 /// Result of operations on sockets and contexts.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// ```
-/// use tautline::error::Turn;
+/// use tautline::error::ExpectedStep;
 /// use tautline::{Context, Error, Req};
 ///
 /// assert!(Error::WouldBlock.is_temporary() && !Error::Terminated.is_temporary());
 /// let error = Req::new(&Context::new()).unwrap().try_recv().unwrap_err();
-/// assert_eq!(error, Error::WrongState(Turn::SendQuestion));
+/// assert_eq!(error, Error::WrongState(ExpectedStep::SendQuestion));
 /// assert_eq!(error.errno(), 156384763); // EFSM of the C library
 /// assert_eq!(std::io::Error::from(Error::WouldBlock).kind(), std::io::ErrorKind::WouldBlock);
 /// ```
@@ -120,7 +120,7 @@ impl Error {
             Error::NoSuchDevice(_) => Core::NoDevice,
             Error::ConnectionRefused(_) => Core::ConnectionRefused,
             Error::NotFound(_) => Core::NoEntry,
-            Error::TooMany => Core::TooManyFiles,
+            Error::TooManyOpen => Core::TooManyFiles,
             Error::MessageTooLong => Core::MessageSize,
             Error::NameTooLong(_) => Core::NameTooLong,
             Error::OutOfMemory => Core::NoMemory,
@@ -141,7 +141,7 @@ impl Error {
         self.subject()?.endpoint()
     }
 
-    pub(crate) fn subject(&self) -> Option<&Subject> {
+    pub(crate) fn subject(&self) -> Option<&ErrorSubject> {
         match self {
             Error::MalformedEndpoint(_, subject)
             | Error::Os(_, subject)
@@ -161,13 +161,13 @@ impl Error {
 
     /// Adds the subject, if the variant has a field for it.
     #[cold]
-    fn about(error: core::Error, subject: Subject) -> Error {
+    fn with_subject(error: core::Error, subject: ErrorSubject) -> Error {
         use core::Error as Core;
         match error {
             Core::Again => Error::WouldBlock,
             Core::Terminated => Error::Terminated,
             Core::Interrupted => Error::Interrupted,
-            Core::State => Error::WrongState(Turn::Other),
+            Core::State => Error::WrongState(ExpectedStep::Other),
             Core::HostUnreachable => Error::Unroutable,
             Core::Invalid => Error::Invalid(subject),
             Core::ProtocolNotSupported => Error::UnknownTransport(subject),
@@ -178,7 +178,7 @@ impl Error {
             Core::NoDevice => Error::NoSuchDevice(subject),
             Core::ConnectionRefused => Error::ConnectionRefused(subject),
             Core::NoEntry => Error::NotFound(subject),
-            Core::TooManyFiles => Error::TooMany,
+            Core::TooManyFiles => Error::TooManyOpen,
             Core::MessageSize => Error::MessageTooLong,
             Core::NameTooLong => Error::NameTooLong(subject),
             Core::NoMemory => Error::OutOfMemory,
@@ -189,19 +189,24 @@ impl Error {
     /// Creates the error for a wrong argument. `sentence` names the argument and the fault.
     #[cold]
     pub(crate) fn invalid(sentence: impl Into<Box<str>>) -> Error {
-        Error::Invalid(Subject::sentence(sentence.into()))
+        Error::Invalid(ErrorSubject::sentence(sentence.into()))
     }
 
     /// Converts the error of a call with an endpoint. Finds the exact reason for "invalid".
     #[cold]
-    pub(crate) fn at(error: core::Error, socket: &core::Socket, endpoint: &str, connecting: bool) -> Error {
-        let subject = Subject::at(endpoint, socket.socket_type().name());
+    pub(crate) fn for_endpoint(
+        error: core::Error,
+        socket: &core::Socket,
+        endpoint: &str,
+        connecting: bool,
+    ) -> Error {
+        let subject = ErrorSubject::at(endpoint, socket.socket_type().name());
         match error {
             core::Error::Invalid => match endpoint::reason(endpoint, connecting) {
                 Some(reason) => Error::MalformedEndpoint(reason, subject),
                 None => Error::Invalid(subject),
             },
-            other => Error::about(other, subject),
+            other => Error::with_subject(other, subject),
         }
     }
 
@@ -214,25 +219,27 @@ impl Error {
 
     /// Converts the error of a send. `WouldBlock` is frequent and must stay cheap.
     #[inline]
-    pub(crate) fn sending(error: core::Error, socket: &core::Socket) -> Error {
+    pub(crate) fn for_send(error: core::Error, socket: &core::Socket) -> Error {
         match error {
             core::Error::Again => Error::WouldBlock,
-            other => Error::in_turn(other, socket, Turn::ReceiveAnswer, Turn::ReceiveQuestion),
+            other => {
+                Error::for_turn(other, socket, ExpectedStep::ReceiveAnswer, ExpectedStep::ReceiveQuestion)
+            }
         }
     }
 
     /// Converts the error of a receive.
     #[inline]
-    pub(crate) fn receiving(error: core::Error, socket: &core::Socket) -> Error {
+    pub(crate) fn for_receive(error: core::Error, socket: &core::Socket) -> Error {
         match error {
             core::Error::Again => Error::WouldBlock,
-            other => Error::in_turn(other, socket, Turn::SendQuestion, Turn::SendAnswer),
+            other => Error::for_turn(other, socket, ExpectedStep::SendQuestion, ExpectedStep::SendAnswer),
         }
     }
 
     #[cold]
-    fn in_turn(error: core::Error, socket: &core::Socket, req: Turn, rep: Turn) -> Error {
-        match (error, crate::kind::in_turn(socket.socket_type(), req, rep)) {
+    fn for_turn(error: core::Error, socket: &core::Socket, req: ExpectedStep, rep: ExpectedStep) -> Error {
+        match (error, crate::kind::select_for_req_rep(socket.socket_type(), req, rep)) {
             (core::Error::State, Some(turn)) => Error::WrongState(turn),
             (error, _) => error.into(),
         }
@@ -244,7 +251,7 @@ impl From<core::Error> for Error {
     fn from(error: core::Error) -> Self {
         match error {
             core::Error::Again => Error::WouldBlock,
-            other => Error::about(other, Subject::default()),
+            other => Error::with_subject(other, ErrorSubject::default()),
         }
     }
 }
@@ -281,7 +288,7 @@ impl fmt::Display for Error {
             Error::NoSuchDevice(_) => "there is no network interface or host of this name",
             Error::ConnectionRefused(_) => "no socket is bound to the address",
             Error::NotFound(_) => "this socket has no such endpoint, or the file or directory does not exist",
-            Error::TooMany => "too many sockets or open files",
+            Error::TooManyOpen => "too many sockets or open files",
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong(_) => "the path or address is too long",
             Error::OutOfMemory => "memory is exhausted",
@@ -328,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errno_survives_the_way_from_the_engine() {
+    fn engine_errno_is_kept() {
         use tautline_core::Error as Core;
         for core in [
             Core::Again,
@@ -355,7 +362,7 @@ mod tests {
             Core::Os(5),
         ] {
             assert_eq!(Error::from(core).errno(), core.errno(), "{core:?}");
-            let named = Error::about(core, Subject::at("ipc:///run/x", "PULL"));
+            let named = Error::with_subject(core, ErrorSubject::at("ipc:///run/x", "PULL"));
             assert_eq!(named.errno(), core.errno(), "{core:?}");
             assert_eq!(
                 named.endpoint().is_some(),
@@ -377,7 +384,8 @@ mod tests {
         use std::io::{Error as Io, ErrorKind};
         let plain = Io::from(Error::from(tautline_core::Error::Os(13)));
         assert_eq!((plain.kind(), plain.raw_os_error()), (ErrorKind::PermissionDenied, Some(13)));
-        let named = Error::about(tautline_core::Error::Os(13), Subject::at("ipc:///nobodys/x", "PULL"));
+        let named =
+            Error::with_subject(tautline_core::Error::Os(13), ErrorSubject::at("ipc:///nobodys/x", "PULL"));
         let named = Io::from(named);
         assert_eq!(named.kind(), ErrorKind::PermissionDenied);
         assert!(named.to_string().starts_with("ipc:///nobodys/x: "), "{named}");

@@ -19,7 +19,7 @@
 pub use tautline_core::SocketType;
 
 /// Returns `req` for REQ, `rep` for REP, and `None` for types without fixed turns.
-pub(crate) fn in_turn<T>(socket_type: SocketType, req: T, rep: T) -> Option<T> {
+pub(crate) fn select_for_req_rep<T>(socket_type: SocketType, req: T, rep: T) -> Option<T> {
     match socket_type {
         SocketType::Req => Some(req),
         SocketType::Rep => Some(rep),
@@ -65,7 +65,7 @@ pub trait Receives: Kind {}
     label = "only kinds with messages of several parts have this",
     note = "`send` and `recv` are for one part"
 )]
-pub trait ManyParts: Kind {}
+pub trait HasMultipart: Kind {}
 
 /// Kinds that subscribe by an option: SUB and XSUB.
 #[diagnostic::on_unimplemented(
@@ -112,7 +112,7 @@ pub trait Greets: Kind {}
 
 /// Kinds that send requests and wait for the reply: REQ.
 #[diagnostic::on_unimplemented(message = "`{Self}` sockets do not ask", label = "only REQ has this")]
-pub trait Asks: Kind {}
+pub trait Requests: Kind {}
 
 /// Kinds that send and receive independently of each other, so that a socket can be
 /// [split](crate::Socket::split).
@@ -121,7 +121,7 @@ pub trait Asks: Kind {}
     label = "only kinds that send and receive independently of each other have this",
     note = "REQ and REP send and receive in turn"
 )]
-pub trait Splits: Sends + Receives + ManyParts {}
+pub trait Splits: Sends + Receives + HasMultipart {}
 
 /// Kinds whose messages begin with the routing id of a peer: ROUTER and STREAM.
 #[diagnostic::on_unimplemented(
@@ -129,7 +129,7 @@ pub trait Splits: Sends + Receives + ManyParts {}
     label = "only ROUTER and STREAM have this",
     note = "DEALER and REQ let the pattern choose the peer"
 )]
-pub trait Addresses: Sends + Receives + ManyParts {}
+pub trait Addresses: Sends + Receives + HasMultipart {}
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident: $($capability:ident)*;)*) => {$(
@@ -147,27 +147,27 @@ macro_rules! kinds {
 
 kinds! {
     /// Exclusive pair (RFC 31).
-    Pair: Sends Receives ManyParts Splits;
+    Pair: Sends Receives HasMultipart Splits;
     /// Distributes messages to subscribers (RFC 29).
-    Pub: Sends ManyParts Publishes HasTopics;
+    Pub: Sends HasMultipart Publishes HasTopics;
     /// Receives the messages that it subscribed to (RFC 29).
-    Sub: Receives ManyParts Subscribes HasTopics;
+    Sub: Receives HasMultipart Subscribes HasTopics;
     /// PUB that receives the subscriptions of its subscribers (RFC 29).
-    XPub: Sends Receives ManyParts Publishes Splits HasTopics;
+    XPub: Sends Receives HasMultipart Publishes Splits HasTopics;
     /// SUB that subscribes by sending (RFC 29).
-    XSub: Sends Receives ManyParts Subscribes Splits HasTopics;
+    XSub: Sends Receives HasMultipart Subscribes Splits HasTopics;
     /// Sends a request to one of its peers, and waits for the reply (RFC 28).
-    Req: Sends Receives ManyParts Asks Probes;
+    Req: Sends Receives HasMultipart Requests Probes;
     /// Answers requests (RFC 28).
-    Rep: Sends Receives ManyParts Routes Probes;
+    Rep: Sends Receives HasMultipart Routes Probes;
     /// Sends requests to many peers at once (RFC 28).
-    Dealer: Sends Receives ManyParts Splits Probes Greets;
+    Dealer: Sends Receives HasMultipart Splits Probes Greets;
     /// Answers each peer by its routing id (RFC 28).
-    Router: Sends Receives ManyParts Routes Splits Addresses Probes Greets;
+    Router: Sends Receives HasMultipart Routes Splits Addresses Probes Greets;
     /// Distributes work (RFC 30).
-    Push: Sends ManyParts;
+    Push: Sends HasMultipart;
     /// Receives work (RFC 30).
-    Pull: Receives ManyParts;
+    Pull: Receives HasMultipart;
     /// Sends requests to SERVERs (RFC 47, a draft).
     Client: Sends Receives;
     /// Answers CLIENTs (RFC 47, a draft).
@@ -185,7 +185,7 @@ kinds! {
     /// Exclusive pair (RFC 52, a draft).
     Channel: Sends Receives;
     /// Datagrams over `udp` (a draft).
-    Dgram: Sends Receives ManyParts;
+    Dgram: Sends Receives HasMultipart;
     /// Raw TCP.
-    Stream: Sends Receives ManyParts Splits Addresses;
+    Stream: Sends Receives HasMultipart Splits Addresses;
 }

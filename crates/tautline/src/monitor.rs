@@ -51,7 +51,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct Monitor {
     socket: Pair,
-    over: bool,
+    is_finished: bool,
 }
 
 impl Monitor {
@@ -60,7 +60,7 @@ impl Monitor {
         let mut events = Pair::builder(context).linger(Duration::ZERO).build()?;
         socket.monitor_in_detail(&name)?;
         events.connect(&name)?;
-        Ok(Monitor { socket: events, over: false })
+        Ok(Monitor { socket: events, is_finished: false })
     }
 
     /// Returns the next event; waits if necessary.
@@ -84,7 +84,7 @@ impl Monitor {
     /// # Errors
     /// Returns [`Error::WouldBlock`] after the timeout, and the errors of [`recv`](Self::recv).
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Event> {
-        if !self.over {
+        if !self.is_finished {
             self.socket.wait_readable(Some(timeout))?;
         }
         self.try_recv()
@@ -93,16 +93,16 @@ impl Monitor {
     /// Converts the monitor for an async program.
     #[must_use]
     pub fn into_async(self) -> aio::Monitor {
-        aio::Monitor::new(self.socket.into_async(), self.over)
+        aio::Monitor::new(self.socket.into_async(), self.is_finished)
     }
 
     fn next_event(&mut self, receive: impl Fn(&mut Pair) -> Result<crate::Multipart>) -> Result<Event> {
         loop {
-            if self.over {
+            if self.is_finished {
                 return Err(Error::Terminated);
             }
             if let Some(event) = Event::read(&receive(&mut self.socket)?) {
-                self.over = event.kind == EventKind::Stopped;
+                self.is_finished = event.kind == EventKind::Stopped;
                 return Ok(event);
             }
         }
@@ -128,7 +128,7 @@ impl<K: Kind> Socket<K> {
     /// monitor. A new monitor ends the previous one.
     ///
     /// # Errors
-    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
+    /// Returns [`Error::TooManyOpen`] or [`Error::Terminated`].
     pub fn monitor(&mut self) -> Result<Monitor> {
         Monitor::start(&self.context, &mut self.inner)
     }
@@ -185,7 +185,7 @@ impl<K: Kind> Socket<K> {
     /// let mut pull = Pull::new(&Context::new())?;
     /// let stored = Arc::new(AtomicU64::new(0));
     /// let seen = stored.clone();
-    /// pull.show_route(move || {
+    /// pull.set_route_report(move || {
     ///     let mut report = RouteReport::default();
     ///     (report.name, report.promise) = ("orders".to_owned(), "stored".to_owned());
     ///     report.done = seen.load(Ordering::SeqCst);
@@ -193,7 +193,7 @@ impl<K: Kind> Socket<K> {
     /// });
     /// # Ok(()) }
     /// ```
-    pub fn show_route(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+    pub fn set_route_report(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
         tautline_core::show_route(&self.inner, tell);
     }
 
@@ -253,9 +253,9 @@ impl<K: Kind> aio::Socket<K> {
         self.get_mut().peers()
     }
 
-    /// See [`crate::Socket::show_route`].
-    pub fn show_route(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
-        self.get_mut().show_route(tell);
+    /// See [`crate::Socket::set_route_report`].
+    pub fn set_route_report(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+        self.get_mut().set_route_report(tell);
     }
 
     /// See [`crate::Socket::statistics`].

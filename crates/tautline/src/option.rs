@@ -140,12 +140,12 @@ pub(crate) fn set_duration(socket: &mut core::Socket, number: i32, value: Option
 /// Converts to milliseconds. Rounds up, so that a short time does not become zero.
 pub(crate) fn millis(number: i32, time: Duration) -> Result<i32> {
     i32::try_from(time.as_nanos().div_ceil(1_000_000))
-        .map_err(|_| too_much(number, format_args!("{} ms", i32::MAX), format_args!("{time:?}")))
+        .map_err(|_| above_limit_error(number, format_args!("{} ms", i32::MAX), format_args!("{time:?}")))
 }
 
 /// Creates the error for a value above the limit of its form.
 #[cold]
-pub(crate) fn too_much(number: i32, limit: impl Display, value: impl Display) -> Error {
+pub(crate) fn above_limit_error(number: i32, limit: impl Display, value: impl Display) -> Error {
     let name = core::option_name(number).unwrap_or("the option");
     Error::invalid(format!("{name} takes at most {limit}, not {value}"))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tautline_core::fd::{AsRawFd, BorrowedFd};
-use tautline_core::poller::{self, Item, POLLERR, POLLIN, POLLOUT, POLLPRI, Watched};
+use tautline_core::poller::{self, Item, POLLERR, POLLIN, POLLOUT, POLLPRI, PollTarget};
 
 use crate::Socket;
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub struct PollItem<'a>(Item<'a>);
 /// let (wake, _waker) = std::os::unix::net::UnixStream::pair().unwrap();
 ///
 /// let mut items =
-///     [PollItem::either(&mut dealer), PollItem::writable(&mut push), PollItem::descriptor(wake.as_fd())];
+///     [PollItem::readable_or_writable(&mut dealer), PollItem::writable(&mut push), PollItem::descriptor(wake.as_fd())];
 /// poll(&mut items, Some(Duration::from_secs(1)))?;
 /// assert!(items[0].is_writable() && !items[0].is_readable(), "it queues for the peer to come");
 /// assert!(!items[1].is_writable(), "it has no peer");
@@ -36,28 +36,28 @@ pub struct PollItem<'a>(Item<'a>);
 /// # Ok(()) }
 /// ```
 impl<'a> PollItem<'a> {
-    fn new(watched: Watched<'a>, events: i16) -> Self {
+    fn new(watched: PollTarget<'a>, events: i16) -> Self {
         PollItem(Item { watched, events, revents: 0 })
     }
 
     /// Waits until a message can be received.
     pub fn readable<K: Receives>(socket: &'a mut Socket<K>) -> Self {
-        PollItem::new(Watched::Socket(&mut socket.inner), POLLIN)
+        PollItem::new(PollTarget::Socket(&mut socket.inner), POLLIN)
     }
 
     /// Waits until a message can be sent.
     pub fn writable<K: Sends>(socket: &'a mut Socket<K>) -> Self {
-        PollItem::new(Watched::Socket(&mut socket.inner), POLLOUT)
+        PollItem::new(PollTarget::Socket(&mut socket.inner), POLLOUT)
     }
 
     /// Waits until a message can be received or sent.
-    pub fn either<K: Sends + Receives>(socket: &'a mut Socket<K>) -> Self {
-        PollItem::new(Watched::Socket(&mut socket.inner), POLLIN | POLLOUT)
+    pub fn readable_or_writable<K: Sends + Receives>(socket: &'a mut Socket<K>) -> Self {
+        PollItem::new(PollTarget::Socket(&mut socket.inner), POLLIN | POLLOUT)
     }
 
     /// Waits until a descriptor of another library is readable, or has an error or urgent data.
     pub fn descriptor(fd: BorrowedFd<'a>) -> Self {
-        PollItem::new(Watched::Descriptor(fd.as_raw_fd()), POLLIN | POLLPRI | POLLERR)
+        PollItem::new(PollTarget::Descriptor(fd.as_raw_fd()), POLLIN | POLLPRI | POLLERR)
     }
 
     /// After [`poll`]: true if a message can be received, or the descriptor can be read.
@@ -114,9 +114,9 @@ pub fn poll(items: &mut [PollItem<'_>], timeout: impl Into<Option<Duration>>) ->
 impl PollItem<'_> {
     fn reborrow(&mut self) -> Item<'_> {
         let watched = match &mut self.0.watched {
-            Watched::Socket(socket) => Watched::Socket(socket),
-            Watched::Shared(socket) => Watched::Shared(socket),
-            Watched::Descriptor(fd) => Watched::Descriptor(*fd),
+            PollTarget::Socket(socket) => PollTarget::Socket(socket),
+            PollTarget::Shared(socket) => PollTarget::Shared(socket),
+            PollTarget::Descriptor(fd) => PollTarget::Descriptor(*fd),
         };
         Item { watched, events: self.0.events, revents: 0 }
     }

@@ -55,8 +55,8 @@
 //! # Security
 //!
 //! The ring has the same messages as the live socket. Therefore its sockets use the options that
-//! were set by [`with`](ReliablePubBuilder::with): keys, passwords, certificates, the ZAP domain,
-//! addresses and connection timeouts. Options of queues and patterns are separate.
+//! were set by [`with_socket`](ReliablePubBuilder::with_socket): keys, passwords, certificates, the
+//! ZAP domain, addresses and connection timeouts. Options of queues and patterns are separate.
 //! [`with_ring`](ReliablePubBuilder::with_ring) sets more options of the ring's socket.
 //! [`serve`](ReliablePub::serve) and [`connect`](ReliableSubBuilder::connect) refuse a ring that is
 //! less protected than the live socket.
@@ -70,12 +70,12 @@
 //! let (context, server, alice) = (Context::new(), KeyPair::generate()?, KeyPair::generate()?);
 //! context.authenticate(AllowList::new().key(alice.public, "alice"))?;
 //! let mut publisher =
-//!     ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret)).build()?;
+//!     ReliablePub::builder(&context).with_socket(|socket| socket.curve_server(&server.secret)).build()?;
 //! let (live, ring) = (publisher.bind("tcp://127.0.0.1:*")?, publisher.serve("tcp://127.0.0.1:*")?);
 //! publisher.send("prices/gold", "1980")?;
 //!
 //! let mut subscriber = ReliableSub::builder(&context)
-//!     .with(|socket| socket.curve_client(&server.public, &alice))
+//!     .with_socket(|socket| socket.curve_client(&server.public, &alice))
 //!     .subscribe("prices/")
 //!     .start(Start::Oldest)
 //!     .connect(&live, &ring)?;
@@ -105,10 +105,10 @@ pub use subscriber::{Delivery, ReliableSub, ReliableSubBuilder, Start, Statistic
 use crate::Message;
 
 /// Number of the last answer.
-const END: u64 = u64::MAX;
+const END_NUMBER: u64 = u64::MAX;
 /// A number that no message has. A request from this number on only gets the last answer, and with
 /// it the epoch.
-const NOTHING: u64 = END - 1;
+const EPOCH_ONLY: u64 = END_NUMBER - 1;
 
 /// Id that changes each time the publisher starts.
 type Epoch = [u8; 8];

@@ -53,7 +53,7 @@ impl RoutingId {
     }
 
     /// True if the ROUTER has generated it.
-    pub fn is_made_up(&self) -> bool {
+    pub fn is_generated(&self) -> bool {
         self.first() == Some(&0)
     }
 }
@@ -124,7 +124,7 @@ impl fmt::Debug for RoutingId {
 }
 
 /// Splits a received message into the id and the remaining parts.
-pub(crate) fn split(mut message: Multipart) -> Result<(RoutingId, Multipart)> {
+pub(crate) fn split_routing_id(mut message: Multipart) -> Result<(RoutingId, Multipart)> {
     let id = message.pop_front().ok_or_else(|| Error::invalid("the message has no routing id"))?;
     Ok((RoutingId::try_from(id)?, message))
 }
@@ -147,7 +147,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Addresses,
     {
-        split(self.recv_multipart()?)
+        split_routing_id(self.recv_multipart()?)
     }
 
     /// Like [`recv_from`](Self::recv_from), without waiting.
@@ -159,7 +159,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Addresses,
     {
-        split(self.try_recv_multipart()?)
+        split_routing_id(self.try_recv_multipart()?)
     }
 
     /// Sends a whole message to this peer. If the peer is not connected, the message is dropped, or
@@ -191,13 +191,13 @@ mod tests {
     #[test]
     fn ids_show_and_compare_as_bytes() {
         let (made_up, chosen) = (RoutingId::new([0, 1, 2, 3, 4]).unwrap(), RoutingId::new("name").unwrap());
-        assert!(made_up.is_made_up() && !chosen.is_made_up() && made_up < chosen);
+        assert!(made_up.is_generated() && !chosen.is_generated() && made_up < chosen);
         assert_eq!(
             format!("{made_up:?} {chosen:?}"),
             r#"RoutingId(b"\x00\x01\x02\x03\x04") RoutingId(b"name")"#
         );
         assert_eq!(
-            split(Multipart::from(["", "x"])).unwrap_err().to_string(),
+            split_routing_id(Multipart::from(["", "x"])).unwrap_err().to_string(),
             "a routing id has 1 to 255 bytes, not 0"
         );
     }

@@ -45,7 +45,7 @@
 //! | `HandshakeFailed(Refused)`, PLAIN | `{"event":"handshake_failed","error":"refused","status":300,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"plain","username":"joe"},"reason":"closed on Sundays"}` |
 //! | `TopicRefused` | `{"event":"topic_refused","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
 //! | `NameChanged` | `{"event":"name_changed","local":"","remote":"name://orders"}` |
-//! | `NameAway` | `{"event":"name_away","errno":113,"local":"","remote":"name://orders"}` |
+//! | `ResolverFailed` | `{"event":"name_away","errno":113,"local":"","remote":"name://orders"}` |
 //! | `Stopped` | `{"event":"stopped","local":"","remote":""}` |
 //! | `Other` | `{"event":"other","number":65536,"values":[5,6],"local":"","remote":""}` |
 //!
@@ -82,23 +82,24 @@
 //! | `NoSuchDevice` | `{"error":"no_such_device","errno":19,"message":"there is no network interface or host of this name"}` |
 //! | `ConnectionRefused` | `{"error":"connection_refused","errno":111,"message":"no socket is bound to the address"}` |
 //! | `NotFound` | `{"error":"not_found","errno":2,"message":"this socket has no such endpoint, or the file or directory does not exist"}` |
-//! | `TooMany` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
+//! | `TooManyOpen` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
 //! | `MessageTooLong` | `{"error":"message_too_long","errno":90,"message":"the message is too long"}` |
 //! | `NameTooLong` | `{"error":"name_too_long","errno":36,"message":"the path or address is too long"}` |
 //! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"memory is exhausted"}` |
 //! | `Os` | `{"error":"os","errno":13,"message":"Permission denied (os error 13)"}` |
 //!
-//! The components of errors are serialized and deserialized: a [`Turn`](crate::error::Turn), an
+//! The components of errors are serialized and deserialized: a
+//! [`ExpectedStep`](crate::error::ExpectedStep), an
 //! [`EndpointError`](crate::endpoint::EndpointError), and as separate values a
 //! [`KeyError`](crate::curve::KeyError) and a [`HandshakeError`](crate::monitor::HandshakeError).
 //!
 //! | part of an error | JSON |
 //! |---|---|
-//! | `Turn::ReceiveAnswer` | `"receive_answer"` |
-//! | `Turn::SendQuestion` | `"send_question"` |
-//! | `Turn::ReceiveQuestion` | `"receive_question"` |
-//! | `Turn::SendAnswer` | `"send_answer"` |
-//! | `Turn::Other` | `"other"` |
+//! | `ExpectedStep::ReceiveAnswer` | `"receive_answer"` |
+//! | `ExpectedStep::SendQuestion` | `"send_question"` |
+//! | `ExpectedStep::ReceiveQuestion` | `"receive_question"` |
+//! | `ExpectedStep::SendAnswer` | `"send_answer"` |
+//! | `ExpectedStep::Other` | `"other"` |
 //! | `EndpointError::NoTransport` | `"no_transport"` |
 //! | `EndpointError::NoAddress` | `"no_address"` |
 //! | `EndpointError::UnknownTransport` | `"unknown_transport"` |
@@ -133,7 +134,7 @@
 //! | `Request`, PLAIN | `{"domain":"shop","address":"127.0.0.1","routing_id":[],"credentials":{"mechanism":"plain","username":"joe"}}` |
 //! | `Request`, CURVE | `{"domain":"shop","address":"127.0.0.1","routing_id":[105,100],"credentials":{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"}}` |
 //! | `Verdict::admit` | `{"verdict":"admitted","user_id":"alice","properties":[["Role","admin"]]}` |
-//! | `Verdict::later` | `{"verdict":"later","reason":"closed on Sundays"}` |
+//! | `Verdict::defer` | `{"verdict":"later","reason":"closed on Sundays"}` |
 //! | `Verdict::refuse` | `{"verdict":"refused","reason":"unknown key"}` |
 //!
 //! # Messages and names

@@ -4,11 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, PollTarget};
 use tautline_core::{self as core, Flags};
 
 use crate::error::{Error, Result};
-use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
+use crate::kind::{HasMultipart, Kind, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
 use crate::{Builder, Context, option};
 
@@ -54,11 +54,11 @@ impl<K: Kind> Socket<K> {
     /// Creates a socket with default options.
     ///
     /// # Errors
-    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
+    /// Returns [`Error::TooManyOpen`] or [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
         let inner = context.0.socket(K::TYPE)?;
         #[cfg(feature = "tracing")]
-        crate::trace::watch(&inner);
+        crate::trace::report_events(&inner);
         Ok(Socket { inner, context: context.clone(), kind: PhantomData })
     }
 
@@ -78,7 +78,9 @@ impl<K: Kind> Socket<K> {
     /// [`Error::WrongTransport`], [`Error::AddressInUse`], [`Error::AddressNotAvailable`],
     /// [`Error::NoSuchDevice`] or [`Error::Terminated`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
-        self.inner.bind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))?;
+        self.inner
+            .bind(endpoint)
+            .map_err(|error| Error::for_endpoint(error, &self.inner, endpoint, false))?;
         self.last_endpoint()
     }
 
@@ -97,7 +99,7 @@ impl<K: Kind> Socket<K> {
     /// Returns [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`]
     /// or [`Error::Terminated`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.connect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, true))
+        self.inner.connect(endpoint).map_err(|error| Error::for_endpoint(error, &self.inner, endpoint, true))
     }
 
     /// Undoes a [`bind`](Self::bind). Connected peers stay connected.
@@ -106,7 +108,7 @@ impl<K: Kind> Socket<K> {
     /// Returns [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`] or
     /// [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.unbind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
+        self.inner.unbind(endpoint).map_err(|error| Error::for_endpoint(error, &self.inner, endpoint, false))
     }
 
     /// Undoes a [`connect`](Self::connect).
@@ -115,7 +117,9 @@ impl<K: Kind> Socket<K> {
     /// Returns [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`]
     /// or [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
-        self.inner.disconnect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
+        self.inner
+            .disconnect(endpoint)
+            .map_err(|error| Error::for_endpoint(error, &self.inner, endpoint, false))
     }
 
     /// Sets an option by its number in `zmq.h`, for options without a method in [`Builder`].
@@ -180,7 +184,7 @@ impl<K: Kind> Socket<K> {
     pub fn close(self) {}
 
     fn wait(&mut self, events: i16, timeout: Option<Duration>) -> Result<bool> {
-        let mut items = [Item { watched: Watched::Socket(&mut self.inner), events, revents: 0 }];
+        let mut items = [Item { watched: PollTarget::Socket(&mut self.inner), events, revents: 0 }];
         Ok(poller::poll(&mut items, timeout)? > 0)
     }
 }
@@ -211,7 +215,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Sends,
     {
-        put(&mut self.inner, frame.into(), Flags::NONE)
+        send_part(&mut self.inner, frame.into(), Flags::NONE)
     }
 
     /// Like [`send`](Self::send), without waiting.
@@ -233,7 +237,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Sends,
     {
-        put(&mut self.inner, frame.into(), Flags::DONTWAIT)
+        send_part(&mut self.inner, frame.into(), Flags::DONTWAIT)
     }
 
     /// Waits until a message can be sent, for at most `timeout` (`None`: without limit). Returns
@@ -268,11 +272,11 @@ impl<K: Kind> Socket<K> {
     /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
     pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
-        K: Sends + ManyParts,
+        K: Sends + HasMultipart,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_all(&mut self.inner, parts, Flags::NONE)
+        send_parts(&mut self.inner, parts, Flags::NONE)
     }
 
     /// Like [`send_multipart`](Self::send_multipart), without waiting.
@@ -282,11 +286,11 @@ impl<K: Kind> Socket<K> {
     /// [`send_multipart`](Self::send_multipart).
     pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
-        K: Sends + ManyParts,
+        K: Sends + HasMultipart,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_all(&mut self.inner, parts, Flags::DONTWAIT)
+        send_parts(&mut self.inner, parts, Flags::DONTWAIT)
     }
 }
 
@@ -318,7 +322,7 @@ impl<K: Kind> Socket<K> {
         let mut message = Message::new();
         self.inner
             .recv_message(&mut message.0, Flags::NONE)
-            .map_err(|error| Error::receiving(error, &self.inner))?;
+            .map_err(|error| Error::for_receive(error, &self.inner))?;
         Ok(message)
     }
 
@@ -335,7 +339,7 @@ impl<K: Kind> Socket<K> {
         let mut message = Message::new();
         self.inner
             .recv_message(&mut message.0, Flags::DONTWAIT)
-            .map_err(|error| Error::receiving(error, &self.inner))?;
+            .map_err(|error| Error::for_receive(error, &self.inner))?;
         Ok(message)
     }
 
@@ -361,7 +365,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        self.inner.recv(buffer, Flags::NONE).map_err(|error| Error::receiving(error, &self.inner))
+        self.inner.recv(buffer, Flags::NONE).map_err(|error| Error::for_receive(error, &self.inner))
     }
 
     /// Waits until a message can be received, for at most `timeout` (`None`: without limit).
@@ -399,9 +403,9 @@ impl<K: Kind> Socket<K> {
     /// Returns the errors of [`recv`](Self::recv).
     pub fn recv_multipart(&mut self) -> Result<Multipart>
     where
-        K: Receives + ManyParts,
+        K: Receives + HasMultipart,
     {
-        take_all(&mut self.inner, Flags::NONE)
+        recv_parts(&mut self.inner, Flags::NONE)
     }
 
     /// Like [`recv_multipart`](Self::recv_multipart), without waiting.
@@ -411,9 +415,9 @@ impl<K: Kind> Socket<K> {
     /// [`recv`](Self::recv).
     pub fn try_recv_multipart(&mut self) -> Result<Multipart>
     where
-        K: Receives + ManyParts,
+        K: Receives + HasMultipart,
     {
-        take_all(&mut self.inner, Flags::DONTWAIT)
+        recv_parts(&mut self.inner, Flags::DONTWAIT)
     }
 }
 
@@ -467,25 +471,25 @@ impl<K: Kind> fmt::Debug for Socket<K> {
 
 /// Sends one part.
 #[inline(always)] // so that the kind of frame is known where it was made
-pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> Result<()> {
+pub(crate) fn send_part(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
         Frame::Borrowed(bytes) => socket.send(bytes, flags),
         Frame::Owned(mut message) => socket.send_message(&mut message.0, flags),
     }
-    .map_err(|error| Error::sending(error, socket))
+    .map_err(|error| Error::for_send(error, socket))
 }
 
 /// Sends all parts. Only the first part can be refused. The peer that takes it takes the others.
-pub(crate) fn put_all<'a, I>(socket: &mut core::Socket, parts: I, flags: Flags) -> Result<()>
+pub(crate) fn send_parts<'a, I>(socket: &mut core::Socket, parts: I, flags: Flags) -> Result<()>
 where
     I: IntoIterator,
     I::Item: Into<Frame<'a>>,
 {
-    put_each(parts, flags, |part, flags| put(socket, part, flags))
+    send_each_part(parts, flags, |part, flags| send_part(socket, part, flags))
 }
 
 /// Sends all parts, each by a call of `put`.
-pub(crate) fn put_each<'a, I>(
+pub(crate) fn send_each_part<'a, I>(
     parts: I,
     flags: Flags,
     mut put: impl FnMut(Frame<'a>, Flags) -> Result<()>,
@@ -504,16 +508,16 @@ where
 }
 
 /// Receives all parts of a message. They are all queued as soon as the first one is.
-pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
-    take_each(|| {
+pub(crate) fn recv_parts(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
+    recv_each_part(|| {
         let mut part = Message::new();
-        socket.recv_message(&mut part.0, flags).map_err(|error| Error::receiving(error, socket))?;
+        socket.recv_message(&mut part.0, flags).map_err(|error| Error::for_receive(error, socket))?;
         Ok(part)
     })
 }
 
 /// Receives all parts, each by a call of `take`.
-pub(crate) fn take_each(mut take: impl FnMut() -> Result<Message>) -> Result<Multipart> {
+pub(crate) fn recv_each_part(mut take: impl FnMut() -> Result<Message>) -> Result<Multipart> {
     let mut parts = Vec::new();
     loop {
         let part = take()?;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use tautline_core::{Flags, SharedSocket};
 
 use crate::Socket;
-use crate::batch::{frames, put_frame_now, take_batch};
+use crate::batch::{frames, recv_batch, try_send_frame};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, Splits};
 use crate::message::{Frame, Message, Multipart};
-use crate::socket::{put_each, take_each};
+use crate::socket::{recv_each_part, send_each_part};
 
 /// Sending half of a socket, from [`Socket::split`]. The socket is closed when both halves are
 /// dropped.
@@ -95,7 +95,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::TooMany`] if no descriptors are left; the socket is then closed.
+    /// Returns [`Error::TooManyOpen`] if no descriptors are left; the socket is then closed.
     pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)>
     where
         K: Splits,
@@ -109,7 +109,7 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Splits> SendHalf<K> {
-    fn put(&self, frame: Frame<'_>, flags: Flags) -> Result<()> {
+    fn send_part(&self, frame: Frame<'_>, flags: Flags) -> Result<()> {
         match frame {
             Frame::Borrowed(bytes) => self.shared.send(bytes, flags)?,
             Frame::Owned(mut message) => self.shared.send_message(&mut message.0, flags)?,
@@ -122,7 +122,7 @@ impl<K: Splits> SendHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::send`].
     pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
-        self.put(frame.into(), Flags::NONE)
+        self.send_part(frame.into(), Flags::NONE)
     }
 
     /// See [`Socket::try_send`].
@@ -130,7 +130,7 @@ impl<K: Splits> SendHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::try_send`].
     pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
-        self.put(frame.into(), Flags::DONTWAIT)
+        self.send_part(frame.into(), Flags::DONTWAIT)
     }
 
     /// See [`Socket::send_multipart`].
@@ -142,7 +142,7 @@ impl<K: Splits> SendHalf<K> {
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_each(parts, Flags::NONE, |part, flags| self.put(part, flags))
+        send_each_part(parts, Flags::NONE, |part, flags| self.send_part(part, flags))
     }
 
     /// See [`Socket::try_send_multipart`].
@@ -154,7 +154,7 @@ impl<K: Splits> SendHalf<K> {
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
-        put_each(parts, Flags::DONTWAIT, |part, flags| self.put(part, flags))
+        send_each_part(parts, Flags::DONTWAIT, |part, flags| self.send_part(part, flags))
     }
 
     /// See [`Socket::send_batch`].
@@ -169,9 +169,9 @@ impl<K: Splits> SendHalf<K> {
         let mut batch = frames(messages);
         loop {
             // Wait without the lock, so that the other half can go on.
-            let outcome = self.shared.with(|socket| Ok(batch.put(socket, put_frame_now)))?;
+            let outcome = self.shared.with(|socket| Ok(batch.send_all(socket, try_send_frame)))?;
             let waited = match (outcome, batch.refused.take()) {
-                (Err(Error::WouldBlock), Some(frame)) => self.put(frame, Flags::NONE),
+                (Err(Error::WouldBlock), Some(frame)) => self.send_part(frame, Flags::NONE),
                 (outcome, _) => return batch.end(outcome),
             };
             if waited.is_err() {
@@ -192,7 +192,7 @@ impl<K: Splits> SendHalf<K> {
 }
 
 impl<K: Splits> ReceiveHalf<K> {
-    fn take(&self, flags: Flags) -> Result<Message> {
+    fn recv_part(&self, flags: Flags) -> Result<Message> {
         let mut message = Message::new();
         self.shared.recv_message(&mut message.0, flags)?;
         Ok(message)
@@ -203,7 +203,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv`].
     pub fn recv(&mut self) -> Result<Message> {
-        self.take(Flags::NONE)
+        self.recv_part(Flags::NONE)
     }
 
     /// See [`Socket::try_recv`].
@@ -211,7 +211,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::try_recv`].
     pub fn try_recv(&mut self) -> Result<Message> {
-        self.take(Flags::DONTWAIT)
+        self.recv_part(Flags::DONTWAIT)
     }
 
     /// See [`Socket::recv_into`].
@@ -231,7 +231,7 @@ impl<K: Splits> ReceiveHalf<K> {
             return Ok(0);
         }
         into.extend(self.recv_multipart()?);
-        let others = self.shared.with(|socket| Ok(take_batch(socket, into, max - 1, Flags::DONTWAIT)))?;
+        let others = self.shared.with(|socket| Ok(recv_batch(socket, into, max - 1, Flags::DONTWAIT)))?;
         Ok(1 + others.unwrap_or(0))
     }
 
@@ -240,7 +240,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv_multipart`].
     pub fn recv_multipart(&mut self) -> Result<Multipart> {
-        take_each(|| self.take(Flags::NONE))
+        recv_each_part(|| self.recv_part(Flags::NONE))
     }
 
     /// See [`Socket::try_recv_multipart`].
@@ -248,7 +248,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::try_recv_multipart`].
     pub fn try_recv_multipart(&mut self) -> Result<Multipart> {
-        take_each(|| self.take(Flags::DONTWAIT))
+        recv_each_part(|| self.recv_part(Flags::DONTWAIT))
     }
 }
 

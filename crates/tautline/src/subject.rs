@@ -7,53 +7,53 @@ use std::fmt;
 /// [`Error::endpoint`](crate::Error::endpoint) returns the endpoint. The text of the error names
 /// the endpoint or the option. The content is behind one pointer, so that errors stay small.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Subject(Option<Box<About>>);
+pub struct ErrorSubject(Option<Box<SubjectKind>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum About {
+enum SubjectKind {
     /// An endpoint, and the kind of its socket.
     Endpoint(Box<str>, &'static str),
     /// A sentence about a wrong argument.
     Sentence(Box<str>),
 }
 
-impl Subject {
+impl ErrorSubject {
     pub(crate) fn at(endpoint: &str, kind: &'static str) -> Self {
-        Subject(Some(Box::new(About::Endpoint(endpoint.into(), kind))))
+        ErrorSubject(Some(Box::new(SubjectKind::Endpoint(endpoint.into(), kind))))
     }
 
     pub(crate) fn sentence(sentence: Box<str>) -> Self {
-        Subject(Some(Box::new(About::Sentence(sentence))))
+        ErrorSubject(Some(Box::new(SubjectKind::Sentence(sentence))))
     }
 
     pub(crate) fn endpoint(&self) -> Option<&str> {
         match self.0.as_deref()? {
-            About::Endpoint(endpoint, _) => Some(endpoint),
-            About::Sentence(_) => None,
+            SubjectKind::Endpoint(endpoint, _) => Some(endpoint),
+            SubjectKind::Sentence(_) => None,
         }
     }
 
     /// Returns the kind of the socket that the endpoint was passed to.
     pub(crate) fn socket(&self) -> Option<&'static str> {
         match self.0.as_deref()? {
-            About::Endpoint(_, kind) => Some(kind),
-            About::Sentence(_) => None,
+            SubjectKind::Endpoint(_, kind) => Some(kind),
+            SubjectKind::Sentence(_) => None,
         }
     }
 
     pub(crate) fn as_sentence(&self) -> Option<&str> {
         match self.0.as_deref()? {
-            About::Endpoint(..) => None,
-            About::Sentence(sentence) => Some(sentence),
+            SubjectKind::Endpoint(..) => None,
+            SubjectKind::Sentence(sentence) => Some(sentence),
         }
     }
 }
 
-impl fmt::Debug for Subject {
+impl fmt::Debug for ErrorSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_deref() {
-            Some(About::Endpoint(endpoint, _)) => endpoint.fmt(f),
-            Some(About::Sentence(sentence)) => sentence.fmt(f),
+            Some(SubjectKind::Endpoint(endpoint, _)) => endpoint.fmt(f),
+            Some(SubjectKind::Sentence(sentence)) => sentence.fmt(f),
             None => f.write_str("_"),
         }
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for Subject {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum Turn {
+pub enum ExpectedStep {
     /// REQ has sent a request and expects the reply. [`relaxed`](crate::Builder::relaxed) allows
     /// another request.
     ReceiveAnswer,
@@ -78,14 +78,14 @@ pub enum Turn {
     Other,
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for ExpectedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Turn::ReceiveAnswer => "REQ must receive the answer to its last question first",
-            Turn::SendQuestion => "REQ must send a question first",
-            Turn::ReceiveQuestion => "REP must receive a question first",
-            Turn::SendAnswer => "REP must answer the last question first",
-            Turn::Other => "the pattern does not allow this now",
+            ExpectedStep::ReceiveAnswer => "REQ must receive the answer to its last question first",
+            ExpectedStep::SendQuestion => "REQ must send a question first",
+            ExpectedStep::ReceiveQuestion => "REP must receive a question first",
+            ExpectedStep::SendAnswer => "REP must answer the last question first",
+            ExpectedStep::Other => "the pattern does not allow this now",
         })
     }
 }

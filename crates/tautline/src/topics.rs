@@ -69,7 +69,7 @@ use crate::{Builder, Context, Pub, Sub, kind};
 const OWN: &str = "X-Taut-Topics";
 
 /// Interval at which the waiting half serves the other half.
-const LOOK: Duration = Duration::from_millis(10);
+const SERVE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Returns the endpoint of a space, for publishers to bind and subscribers to connect.
 ///
@@ -111,7 +111,7 @@ impl TopicsBuilder {
     }
 
     /// Also receives our own messages, if they match a pattern. Off by default.
-    pub fn own(mut self, on: bool) -> Self {
+    pub fn receive_own(mut self, on: bool) -> Self {
         self.own = on;
         self
     }
@@ -257,8 +257,9 @@ impl Topics {
             // In a space, the subscriber connects to the publishers of this process, its own
             // included, only within one of its calls.
             self.subscriber.socket().wait_readable(Duration::ZERO)?;
-            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if self.publisher.wait_for_subscriptions(count, left.min(LOOK))? {
+            let left = deadline
+                .map_or(SERVE_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if self.publisher.wait_for_subscriptions(count, left.min(SERVE_INTERVAL))? {
                 return Ok(true);
             }
             if left.is_zero() {

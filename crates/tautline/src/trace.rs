@@ -44,4 +44,4 @@
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "tracing")]
-pub(crate) use events::{refused, watch};
+pub(crate) use events::{refused, report_events};

@@ -20,7 +20,7 @@
 //!
 //! let context = Context::new();
 //! context.authenticate(|request: &tautline::zap::Request| match request.credentials() {
-//!     Credentials::Plain { username, password } if password.is("swordfish") => Verdict::admit(username).property("Role", "admin"),
+//!     Credentials::Plain { username, password } if password.matches("swordfish") => Verdict::admit(username).property("Role", "admin"),
 //!     _ => Verdict::refuse("wrong password"),
 //! })?;
 //!
@@ -54,11 +54,11 @@ use crate::message::Message;
 /// handler panics, the peer is refused.
 pub trait Authenticate: Send + 'static {
     /// Decides if the peer may connect.
-    fn judge(&mut self, request: &Request) -> Verdict;
+    fn authenticate(&mut self, request: &Request) -> Verdict;
 }
 
 impl<F: FnMut(&Request) -> Verdict + Send + 'static> Authenticate for F {
-    fn judge(&mut self, request: &Request) -> Verdict {
+    fn authenticate(&mut self, request: &Request) -> Verdict {
         self(request)
     }
 }
@@ -125,7 +125,7 @@ pub struct Password(Secret<Vec<u8>>);
 
 impl Password {
     /// True if the password equals `expected`. Comparison time does not reveal where they differ.
-    pub fn is(&self, expected: impl AsRef<[u8]>) -> bool {
+    pub fn matches(&self, expected: impl AsRef<[u8]>) -> bool {
         self.0 == Secret::new(expected.as_ref().to_vec())
     }
 
@@ -191,7 +191,7 @@ impl Verdict {
     }
 
     /// Refuses the peer temporarily: it may try again.
-    pub fn later(reason: impl Into<String>) -> Self {
+    pub fn defer(reason: impl Into<String>) -> Self {
         Verdict::new(Status::Later, reason)
     }
 

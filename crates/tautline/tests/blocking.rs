@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tautline::error::Turn;
+use tautline::error::ExpectedStep;
 use tautline::{
     Context, Dealer, Error, Message, Pair, PollItem, Pub, Pull, Push, Rep, Req, Router, Sub, XPub, XSub,
     kind, poll, proxy,
@@ -62,7 +62,7 @@ fn a_router_answers_by_routing_id() {
 }
 
 #[test]
-fn only_what_was_subscribed_to_arrives() {
+fn only_subscribed_messages_arrive() {
     with_watchdog(LIMIT, "only_what_was_subscribed", || {
         let context = Context::new();
         let mut publisher = XPub::new(&context).unwrap();
@@ -90,7 +90,7 @@ fn a_request_waits_for_its_answer() {
         let mut rep = Rep::new(&context).unwrap();
         let endpoint = rep.bind("inproc://rep").unwrap();
         let mut req = Req::builder(&context).correlate(true).relaxed(true).connect(&endpoint).unwrap();
-        assert_eq!(rep.send("early").unwrap_err(), Error::WrongState(Turn::ReceiveQuestion));
+        assert_eq!(rep.send("early").unwrap_err(), Error::WrongState(ExpectedStep::ReceiveQuestion));
         req.send("one").unwrap();
         req.send("two").unwrap();
         for expected in ["one", "two"] {
@@ -149,7 +149,7 @@ fn the_end_of_the_context_ends_every_wait() {
 }
 
 #[test]
-fn what_is_queued_is_sent_before_the_context_ends() {
+fn terminate_sends_queued_messages() {
     with_watchdog(LIMIT, "what_is_queued_is_sent", || {
         let (here, there) = (Context::new(), Context::new());
         let mut pull = Pull::new(&there).unwrap();

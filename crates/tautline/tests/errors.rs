@@ -1,7 +1,7 @@
 //! Errors name the object that they concern.
 
 use tautline::endpoint::EndpointError;
-use tautline::error::Turn;
+use tautline::error::ExpectedStep;
 use tautline::{Context, Error, Peer, Pull, Push, Rep, Req, kind};
 
 #[test]
@@ -68,15 +68,18 @@ fn a_file_that_cannot_be_made_is_named_by_its_endpoint() {
 
 /// Result of each REQ and REP call out of turn, for one part, several parts, a batch and a buffer.
 #[test]
-fn a_call_out_of_turn_is_told_what_to_do() {
-    fn sends<K: kind::Sends + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
+fn wrong_state_names_the_expected_step() {
+    fn sends<K: kind::Sends + kind::HasMultipart>(socket: &mut tautline::Socket<K>, turn: ExpectedStep) {
         let refused = Err(Error::WrongState(turn));
         assert_eq!(socket.send("a"), refused);
         assert_eq!(socket.try_send(vec![1]), refused);
         assert_eq!(socket.send_multipart(["a", "b"]), refused);
         assert_eq!(socket.send_batch(["a"]).map(drop), refused);
     }
-    fn receives<K: kind::Receives + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
+    fn receives<K: kind::Receives + kind::HasMultipart>(
+        socket: &mut tautline::Socket<K>,
+        turn: ExpectedStep,
+    ) {
         let refused = Err(Error::WrongState(turn));
         assert_eq!(socket.recv().map(drop), refused);
         assert_eq!(socket.try_recv().map(drop), refused);
@@ -87,11 +90,11 @@ fn a_call_out_of_turn_is_told_what_to_do() {
     let context = Context::new();
     let mut rep = Rep::builder(&context).bind("inproc://turns").unwrap();
     let mut req = Req::builder(&context).connect("inproc://turns").unwrap();
-    receives(&mut req, Turn::SendQuestion);
-    sends(&mut rep, Turn::ReceiveQuestion);
+    receives(&mut req, ExpectedStep::SendQuestion);
+    sends(&mut rep, ExpectedStep::ReceiveQuestion);
     req.send("question").unwrap();
-    sends(&mut req, Turn::ReceiveAnswer);
+    sends(&mut req, ExpectedStep::ReceiveAnswer);
     rep.recv().unwrap();
-    receives(&mut rep, Turn::SendAnswer);
+    receives(&mut rep, ExpectedStep::SendAnswer);
     assert_eq!(rep.recv().unwrap_err().to_string(), "REP must answer the last question first");
 }

@@ -22,7 +22,7 @@ type Described = (&'static str, Option<Unit>, String);
 
 /// Stores the values by `name{label="value"}`, and the descriptions by name.
 #[derive(Default)]
-struct Kept {
+struct TestRecorder {
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     described: Mutex<BTreeMap<String, Described>>,
@@ -33,7 +33,7 @@ fn shown(key: &Key) -> String {
     format!("{}{{{}}}", key.name(), labels.join(","))
 }
 
-impl Kept {
+impl TestRecorder {
     fn describe(&self, name: &KeyName, kind: &'static str, unit: Option<Unit>, text: &SharedString) {
         let described = (kind, unit, text.to_string());
         self.described.lock().unwrap().insert(name.as_str().to_owned(), described);
@@ -48,7 +48,7 @@ impl Kept {
     }
 }
 
-impl Recorder for Kept {
+impl Recorder for TestRecorder {
     fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
         self.describe(&name, "counter", unit, &text);
     }
@@ -76,7 +76,7 @@ impl Recorder for Kept {
     }
 }
 
-fn report<K: Kind>(recorder: &Kept, reporter: &mut Reporter, socket: &mut Socket<K>) -> Statistics {
+fn report<K: Kind>(recorder: &TestRecorder, reporter: &mut Reporter, socket: &mut Socket<K>) -> Statistics {
     let statistics = socket.statistics().unwrap();
     with_local_recorder(recorder, || reporter.report(&statistics));
     statistics
@@ -106,7 +106,7 @@ fn each_with_another_number() -> (Statistics, BTreeMap<&'static str, u64>) {
 
 #[test]
 fn every_number_is_reported_as_documented() {
-    let recorder = Kept::default();
+    let recorder = TestRecorder::default();
     let context = Context::new();
     let pull = Pull::new(&context).unwrap();
     let mut reporter = pull.reporter("orders");
@@ -146,7 +146,7 @@ fn every_number_is_reported_as_documented() {
 #[test]
 fn counters_grow_and_gauges_go_up_and_down() {
     with_watchdog(LIMIT, "counters_grow", || {
-        let recorder = Kept::default();
+        let recorder = TestRecorder::default();
         let context = Context::new();
         let mut pull = Pull::builder(&context).bind("inproc://jobs").unwrap();
         let mut push = Push::builder(&context).connect("inproc://jobs").unwrap();
@@ -184,9 +184,9 @@ fn counters_grow_and_gauges_go_up_and_down() {
 }
 
 #[test]
-fn sockets_of_one_name_add_up_until_they_are_gone() {
+fn sockets_of_one_name_are_summed_while_open() {
     with_watchdog(LIMIT, "sockets_of_one_name", || {
-        let recorder = Kept::default();
+        let recorder = TestRecorder::default();
         let context = Context::new();
         let mut workers: Vec<(Pull, Push, Reporter)> = (0..3)
             .map(|number| {
@@ -216,8 +216,8 @@ fn sockets_of_one_name_add_up_until_they_are_gone() {
 }
 
 #[test]
-fn what_is_dropped_has_a_reason() {
-    let recorder = Kept::default();
+fn dropped_messages_have_a_reason_label() {
+    let recorder = TestRecorder::default();
     let context = Context::new();
     let mut router = Router::builder(&context).bind("inproc://routes").unwrap();
     router.send_multipart(["nobody", "x"]).unwrap();
@@ -233,7 +233,7 @@ fn what_is_dropped_has_a_reason() {
 
 #[test]
 fn without_a_recorder_nothing_happens() {
-    let recorder = Kept::default();
+    let recorder = TestRecorder::default();
     let mut pull = Pull::new(&Context::new()).unwrap();
     let mut reporter = pull.reporter("unheard");
     // A reporter without any report subtracts zero.
@@ -245,7 +245,7 @@ fn without_a_recorder_nothing_happens() {
 #[test]
 fn a_task_reports_its_socket() {
     with_watchdog(LIMIT, "a_task_reports", || {
-        let recorder = Kept::default();
+        let recorder = TestRecorder::default();
         smol::block_on(async {
             let context = Context::new();
             let mut pull = Pull::builder(&context).bind("inproc://tasks").unwrap().into_async();

@@ -119,7 +119,7 @@ fn events_are_a_stream() {
 }
 
 #[test]
-fn what_goes_wrong_is_counted() {
+fn unroutable_messages_are_counted() {
     with_watchdog(LIMIT, "what_goes_wrong", || {
         let context = Context::new();
         let mut router = Router::builder(&context).bind("inproc://counted").unwrap();

@@ -72,7 +72,7 @@ fn build<K: kind::Kind>(builder: Builder<K>) -> tautline::Result<()> {
 }
 
 #[test]
-fn what_is_out_of_range_is_told_when_the_socket_is_made() {
+fn out_of_range_option_fails_build() {
     let context = Context::new();
     let century = Duration::from_secs(100 * 365 * 86_400);
     let mut raw = Pull::new(&context).unwrap();

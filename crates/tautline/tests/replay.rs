@@ -28,7 +28,12 @@ fn publisher(context: &Context, keep: usize) -> (ReliablePub, String, String) {
 fn subscriber(context: &Context, start: Start, live: &str, ring: &str) -> ReliableSub {
     // No message is late in these tests: if one is missing, the watchdog fails the test.
     let patience = Duration::from_secs(600);
-    ReliableSub::builder(context).subscribe("").start(start).patience(patience).connect(live, ring).unwrap()
+    ReliableSub::builder(context)
+        .subscribe("")
+        .start(start)
+        .answer_timeout(patience)
+        .connect(live, ring)
+        .unwrap()
 }
 
 fn next(subscriber: &mut ReliableSub) -> Update {
@@ -57,7 +62,7 @@ fn join(publisher: &mut ReliablePub, subscriber: &mut ReliableSub) -> Vec<Delive
 }
 
 #[test]
-fn one_that_comes_late_begins_with_the_oldest_that_is_kept() {
+fn late_subscriber_starts_with_oldest_kept_message() {
     within("one_that_comes_late_begins_with_the_oldest_that_is_kept", || {
         let context = Context::new();
         let (mut publisher, live, ring) = publisher(&context, 5);
@@ -160,7 +165,7 @@ fn restart_after_live_messages_is_reported_and_loses_nothing() {
 }
 
 #[test]
-fn number_of_a_former_life_is_a_restart() {
+fn lower_number_means_a_restart() {
     within("number_of_a_former_life_is_a_restart", || {
         let context = Context::new();
         let (mut publisher, live, ring) = publisher(&context, 1000);
@@ -170,7 +175,7 @@ fn number_of_a_former_life_is_a_restart() {
 }
 
 /// A publisher and a ring like those of other programs, controlled by the test.
-struct ByHand {
+struct ScriptedPublisher {
     live: XPub,
     ring: Router,
     subscriber: ReliableSub,
@@ -178,7 +183,7 @@ struct ByHand {
     early: VecDeque<Delivery>,
 }
 
-impl ByHand {
+impl ScriptedPublisher {
     fn new(context: &Context, start: Start) -> Self {
         Self::with_live(XPub::new(context).unwrap(), context, start)
     }
@@ -198,7 +203,7 @@ impl ByHand {
         let (at, ring_at) = (live.bind(ANY).unwrap(), ring.bind(ANY).unwrap());
         let subscriber = subscriber(context, start, &at, &ring_at);
         assert_eq!(live.recv().unwrap().as_bytes(), [1], "it subscribes to everything");
-        ByHand { live, ring, subscriber, early: VecDeque::new() }
+        ScriptedPublisher { live, ring, subscriber, early: VecDeque::new() }
     }
 
     fn recv(&mut self) -> Delivery {
@@ -238,7 +243,7 @@ const NOTHING: u64 = u64::MAX - 1;
 #[test]
 fn low_number_after_a_replay_is_a_restart_if_the_epoch_differs() {
     within("low_number_after_a_replay_is_a_restart_if_the_epoch_differs", || {
-        let mut all = ByHand::new(&Context::new(), Start::Oldest);
+        let mut all = ScriptedPublisher::new(&Context::new(), Start::Oldest);
         all.answer(0, &[0, 1, 2, 3, 4, 5], b"life one");
         // These messages repeat messages from the ring. The ring is asked once.
         all.publish(2);
@@ -260,7 +265,7 @@ fn low_number_after_a_replay_is_a_restart_if_the_epoch_differs() {
 #[test]
 fn low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before() {
     within("low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before", || {
-        let mut all = ByHand::new(&Context::new(), Start::Oldest);
+        let mut all = ScriptedPublisher::new(&Context::new(), Start::Oldest);
         all.answer(0, &[0, 1, 2, 3, 4, 5], b"");
         all.publish(3);
         all.answer(5, &[5, 6], b"");
@@ -270,7 +275,7 @@ fn low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before() {
         assert_eq!(all.numbers(7), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(all.subscriber.statistics().restarts, 0);
 
-        let mut anew = ByHand::new(&Context::new(), Start::Oldest);
+        let mut anew = ScriptedPublisher::new(&Context::new(), Start::Oldest);
         anew.answer(0, &[0, 1, 2, 3, 4, 5], b"");
         anew.publish(1);
         anew.answer(5, &[], b"");
@@ -285,7 +290,7 @@ fn low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before() {
 fn messages_published_after_an_empty_ring_has_answered_are_not_missed() {
     within("messages_published_after_an_empty_ring_has_answered_are_not_missed", || {
         for start in [Start::Oldest, Start::LastOfEachTopic] {
-            let mut all = ByHand::new(&Context::new(), start);
+            let mut all = ScriptedPublisher::new(&Context::new(), start);
             all.answer(0, &[], b"");
             all.publish(3);
             all.answer(0, &[0, 1, 2], b"");
@@ -298,7 +303,7 @@ fn messages_published_after_an_empty_ring_has_answered_are_not_missed() {
 fn messages_of_a_former_epoch_do_not_count_for_the_new_one() {
     within("messages_of_a_former_epoch_do_not_count_for_the_new_one", || {
         let (former, new) = (1_u64, 2_u64.to_be_bytes());
-        let mut all = ByHand::showing(&Context::new(), Start::Live, former);
+        let mut all = ScriptedPublisher::showing(&Context::new(), Start::Live, former);
         all.answer(NOTHING, &[], &former.to_be_bytes());
         all.publish(1);
         all.publish(5);
@@ -320,9 +325,9 @@ fn messages_of_a_former_epoch_do_not_count_for_the_new_one() {
 }
 
 #[test]
-fn what_is_missing_is_asked_for_and_delivered_in_order() {
+fn missing_messages_are_repaired_in_order() {
     within("what_is_missing_is_asked_for_and_delivered_in_order", || {
-        let mut all = ByHand::new(&Context::new(), Start::Live);
+        let mut all = ScriptedPublisher::new(&Context::new(), Start::Live);
         all.answer(NOTHING, &[], b"");
         all.publish(7);
         assert_eq!(all.numbers(1), [7]);
@@ -348,10 +353,10 @@ fn what_is_missing_is_asked_for_and_delivered_in_order() {
 }
 
 #[test]
-fn a_publisher_that_begins_anew_is_told() {
+fn publisher_restart_is_reported() {
     within("a_publisher_that_begins_anew_is_told", || {
         let context = Context::new();
-        let mut all = ByHand::new(&context, Start::Live);
+        let mut all = ScriptedPublisher::new(&context, Start::Live);
         all.answer(NOTHING, &[], b"life one");
         all.publish(100);
         assert_eq!(all.numbers(1), [100]);
@@ -371,10 +376,10 @@ fn a_publisher_that_begins_anew_is_told() {
 }
 
 #[test]
-fn one_that_goes_on_where_it_was_gets_the_rest_once() {
+fn resumed_subscriber_gets_each_message_once() {
     within("one_that_goes_on_where_it_was_gets_the_rest_once", || {
         let context = Context::new();
-        let mut all = ByHand::new(&context, Start::Number(5));
+        let mut all = ScriptedPublisher::new(&context, Start::Number(5));
         // These messages arrive live before the ring has answered.
         all.publish(6);
         all.publish(7);
@@ -383,7 +388,7 @@ fn one_that_goes_on_where_it_was_gets_the_rest_once() {
         all.answer(7, &[7], b"");
         all.publish(8);
         assert_eq!(all.numbers(4), [5, 6, 7, 8]);
-        let mut gone = ByHand::new(&context, Start::Number(50));
+        let mut gone = ScriptedPublisher::new(&context, Start::Number(50));
         gone.answer(50, &[], b"");
         gone.publish(3);
         gone.answer(0, &[0, 1, 2], b"");
@@ -393,7 +398,7 @@ fn one_that_goes_on_where_it_was_gets_the_rest_once() {
 }
 
 #[test]
-fn a_ring_that_does_not_answer_costs_what_it_had() {
+fn silent_ring_loses_the_missing_messages() {
     within("a_ring_that_does_not_answer_costs_what_it_had", || {
         let context = Context::new();
         let mut live = XPub::new(&context).unwrap();
@@ -401,8 +406,11 @@ fn a_ring_that_does_not_answer_costs_what_it_had() {
         let mut silent = Router::new(&context).unwrap();
         let ring = silent.bind(ANY).unwrap();
         let patience = Duration::from_millis(20);
-        let mut subscriber =
-            ReliableSub::builder(&context).subscribe("").patience(patience).connect(&at, &ring).unwrap();
+        let mut subscriber = ReliableSub::builder(&context)
+            .subscribe("")
+            .answer_timeout(patience)
+            .connect(&at, &ring)
+            .unwrap();
         live.recv().unwrap();
         for number in [4_u64, 9] {
             live.send_multipart([&b"t"[..], &number.to_be_bytes(), b"x"]).unwrap();
@@ -418,7 +426,7 @@ fn a_ring_that_does_not_answer_costs_what_it_had() {
 fn foreign_messages_and_requests_are_skipped() {
     within("foreign_messages_and_requests_are_skipped", || {
         let context = Context::new();
-        let mut all = ByHand::new(&context, Start::Live);
+        let mut all = ScriptedPublisher::new(&context, Start::Live);
         all.answer(NOTHING, &[], b"");
         for parts in [
             &[&b"t"[..]][..],
@@ -467,7 +475,7 @@ fn a_plain_sub_reads_topic_number_and_body() {
 }
 
 #[test]
-fn a_ring_longer_than_a_high_water_mark_comes_whole_to_many() {
+fn ring_beyond_the_hwm_arrives_whole() {
     within("a_ring_longer_than_a_high_water_mark_comes_whole_to_many", || {
         let context = Context::new();
         let (mut publisher, live, ring) = publisher(&context, 20_000);
@@ -490,13 +498,16 @@ fn a_ring_longer_than_a_high_water_mark_comes_whole_to_many() {
 fn a_subscriber_that_is_too_slow_gets_everything_from_the_ring() {
     within("a_subscriber_that_is_too_slow_gets_everything_from_the_ring", || {
         let context = Context::new();
-        let mut publisher =
-            ReliablePub::builder(&context).keep(100_000).with(|socket| socket.send_hwm(10)).build().unwrap();
+        let mut publisher = ReliablePub::builder(&context)
+            .keep(100_000)
+            .with_socket(|socket| socket.send_hwm(10))
+            .build()
+            .unwrap();
         let (live, ring) = (publisher.bind(ANY).unwrap(), publisher.serve(ANY).unwrap());
         let mut slow = ReliableSub::builder(&context)
             .subscribe("")
-            .patience(Duration::from_secs(600))
-            .with(|socket| socket.receive_hwm(10))
+            .answer_timeout(Duration::from_secs(600))
+            .with_socket(|socket| socket.receive_hwm(10))
             .connect(&live, &ring)
             .unwrap();
         let joined = join(&mut publisher, &mut slow);
@@ -579,7 +590,8 @@ fn ring_of_a_protected_publisher_is_as_protected() {
         let (server, alice, mallory) =
             (KeyPair::generate().unwrap(), KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         context.authenticate(AllowList::new().key(alice.public, "alice")).unwrap();
-        let publisher = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let publisher =
+            ReliablePub::builder(&context).with_socket(|socket| socket.curve_server(&server.secret));
         let mut publisher = publisher.build().unwrap();
         let (live, ring) = (publisher.bind(ANY).unwrap(), publisher.serve(ANY).unwrap());
         publisher.send("salaries", "1,000,000").unwrap();
@@ -588,7 +600,7 @@ fn ring_of_a_protected_publisher_is_as_protected() {
         let kept = from_ring(&ring, |dealer| dealer.curve_client(&server.public, &alice)).unwrap();
         assert_eq!(kept, "1,000,000");
         let mut late = ReliableSub::builder(&context)
-            .with(|socket| socket.curve_client(&server.public, &alice))
+            .with_socket(|socket| socket.curve_client(&server.public, &alice))
             .subscribe("")
             .start(Start::Oldest)
             .connect(&live, &ring)
@@ -613,12 +625,14 @@ fn ring_that_is_less_protected_than_the_live_socket_is_refused() {
         publisher.socket().set_raw_option(49, server.secret.expose_bytes()).unwrap();
         assert!(refused(&mut publisher, ANY).contains("less protected"));
         // A mechanism without encryption instead of CURVE.
-        let builder = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let builder =
+            ReliablePub::builder(&context).with_socket(|socket| socket.curve_server(&server.secret));
         let mut publisher = builder.with_ring(|ring| ring.plain_server()).build().unwrap();
         assert!(refused(&mut publisher, ANY).contains("less protected"));
         // A client of a proxy that serves its own subscribers.
-        let client =
-            || ReliablePub::builder(&context).with(|socket| socket.curve_client(&server.public, &alice));
+        let client = || {
+            ReliablePub::builder(&context).with_socket(|socket| socket.curve_client(&server.public, &alice))
+        };
         assert!(refused(&mut client().build().unwrap(), ANY).contains("make it a server"));
         let mut publisher = client().with_ring(|ring| ring.curve_server(&alice.secret)).build().unwrap();
         publisher.serve(ANY).unwrap();
@@ -629,7 +643,7 @@ fn ring_that_is_less_protected_than_the_live_socket_is_refused() {
         assert!(refused(&mut publisher, ANY).contains("less protected"));
 
         let subscriber = ReliableSub::builder(&context)
-            .with(|socket| socket.curve_client(&server.public, &alice))
+            .with_socket(|socket| socket.curve_client(&server.public, &alice))
             .with_ring(|ring| ring.plain_client("alice", "secret"));
         let error = subscriber.connect("tcp://127.0.0.1:1", "tcp://127.0.0.1:2").unwrap_err();
         assert!(error.to_string().contains("less protected"), "{error}");

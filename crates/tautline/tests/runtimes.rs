@@ -52,7 +52,7 @@ fn turn<T>(wait: Pin<&mut impl Future<Output = T>>, cx: &mut task::Context<'_>) 
 }
 
 /// Polls `wait` until it ends or sleeps. `None` if it sleeps.
-async fn ended_or_rests<T>(wait: impl Future<Output = T>) -> Option<T> {
+async fn ready_or_asleep<T>(wait: impl Future<Output = T>) -> Option<T> {
     let mut wait = pin!(wait);
     poll_fn(|cx| match turn(wait.as_mut(), cx) {
         (Poll::Ready(value), _) => Poll::Ready(Some(value)),
@@ -76,7 +76,7 @@ async fn with_notice<T>(wait: impl Future<Output = T>, rests: &mpsc::Sender<()>)
 }
 
 #[test]
-fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
+fn message_in_pieces_is_read_whole() {
     with_watchdog(LIMIT, "in pieces", || {
         for (endpoint, parts) in [("ipc://*", 190), ("ipc://*", 2000), ("tcp://127.0.0.1:*", 400)] {
             let context = Context::new();
@@ -89,7 +89,7 @@ fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
             });
             runtime().block_on(async {
                 let mut receiving = pin!(pull.recv_multipart());
-                assert!(ended_or_rests(receiving.as_mut()).await.is_none());
+                assert!(ready_or_asleep(receiving.as_mut()).await.is_none());
                 go.send(()).unwrap();
                 // This test is about time: the runtime is idle while parts arrive. The result is correct after any time, which
                 // only decides how many parts are found at once.
@@ -102,12 +102,12 @@ fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
 }
 
 #[test]
-fn a_runtime_that_the_socket_has_left_is_not_relied_on() {
+fn socket_wakes_after_a_change_of_runtime() {
     with_watchdog(LIMIT, "left", || {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         let former = runtime();
-        assert!(former.block_on(ended_or_rests(pull.recv())).is_none());
+        assert!(former.block_on(ready_or_asleep(pull.recv())).is_none());
         let (rests, notices) = mpsc::channel();
         let sender = thread::spawn(move || {
             for () in notices {
@@ -126,12 +126,12 @@ fn a_runtime_that_the_socket_has_left_is_not_relied_on() {
 }
 
 #[test]
-fn what_comes_after_a_wait_of_a_stream_was_given_up_is_read_ahead() {
+fn abandoned_stream_wait_reads_ahead() {
     with_watchdog(LIMIT, "given up", || {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         runtime().block_on(async {
-            assert!(ended_or_rests(pull.next()).await.is_none());
+            assert!(ready_or_asleep(pull.next()).await.is_none());
             // More data than the kernel buffers, sent by the same thread that has to read it.
             for _ in 0..100 {
                 push.send(vec![1; 100_000]).unwrap();
@@ -154,7 +154,7 @@ fn the_halves_of_a_socket_may_live_in_different_runtimes() {
         let receiver = thread::spawn(move || runtime().block_on(async { receiving.recv().await.unwrap() }));
         let other = runtime();
         other.block_on(async {
-            while let Some(sent) = ended_or_rests(sending.send(vec![1; 100_000])).await {
+            while let Some(sent) = ready_or_asleep(sending.send(vec![1; 100_000])).await {
                 sent.unwrap();
             }
         });
@@ -239,7 +239,7 @@ fn a_waker_may_panic() {
 }
 
 #[test]
-fn what_was_sent_before_a_panic_leaves() {
+fn messages_sent_before_a_panic_are_flushed() {
     with_watchdog(LIMIT, "panic", || {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
@@ -250,7 +250,7 @@ fn what_was_sent_before_a_panic_leaves() {
                     vec![number; 100]
                 });
                 if corked {
-                    push.corked(|push| bodies.try_for_each(|body| push.send(body))).unwrap();
+                    push.with_cork(|push| bodies.try_for_each(|body| push.send(body))).unwrap();
                 } else {
                     push.send_batch(bodies).unwrap();
                 }

@@ -134,7 +134,7 @@ fn a_closure_judges() {
             seen.send((request.domain().to_owned(), request.address().to_owned())).unwrap();
             match request.credentials() {
                 Credentials::Null => Verdict::admit("somebody").property("Colour", "green"),
-                Credentials::Plain { username, .. } if username == "late" => Verdict::later("tomorrow"),
+                Credentials::Plain { username, .. } if username == "late" => Verdict::defer("tomorrow"),
                 Credentials::Plain { .. } => panic!("on purpose"),
                 _ => Verdict::refuse("no"),
             }
@@ -153,7 +153,7 @@ fn a_closure_judges() {
 }
 
 #[test]
-fn an_event_tells_what_a_refused_peer_has_shown() {
+fn event_has_the_claim_of_a_refused_peer() {
     with_watchdog(LIMIT, "what_a_refused_peer_has_shown", || {
         let context = Context::new();
         let (server, client) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
@@ -206,7 +206,7 @@ fn an_event_tells_what_a_refused_peer_has_shown() {
 }
 
 #[test]
-fn a_peer_whose_time_is_over_before_the_verdict_has_shown_its_name() {
+fn claim_is_reported_if_the_verdict_is_too_late() {
     with_watchdog(LIMIT, "before_the_verdict", || {
         let context = Context::new();
         let (asked, asking) = mpsc::channel();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tautline::curve::{KeyError, KeyPair, PublicKey, SecretKey};
 use tautline::endpoint::EndpointError;
-use tautline::error::{Subject, Turn};
+use tautline::error::{ErrorSubject, ExpectedStep};
 use tautline::kind::{self, Kind, SocketType};
 use tautline::monitor::{Claim, Event, EventKind, HandshakeError, Statistics};
 use tautline::zap::{Request, Verdict};
@@ -70,7 +70,7 @@ fn events() {
         failed(HandshakeError::Refused(300)),
         EventKind::TopicRefused,
         EventKind::NameChanged,
-        EventKind::NameAway(113),
+        EventKind::ResolverFailed(113),
         EventKind::Stopped,
         EventKind::Other { number: 0x10000, values: vec![5, 6] },
     ];
@@ -107,7 +107,7 @@ fn events_of_a_socket() {
 }
 
 #[test]
-fn what_a_reader_does_not_know() {
+fn unknown_field_is_ignored_unknown_event_fails() {
     let later = r#"{"event":"closed","at":"10:15","local":"a","remote":"b"}"#;
     assert_eq!(
         serde_json::from_str::<Event>(later).unwrap().kind,
@@ -162,17 +162,17 @@ fn errors() {
         Error::MalformedKey(KeyError::Length(5)),
         bind("pigeon://x"),
         bind("udp://127.0.0.1:5555"),
-        Error::NotSupported(Subject::default()),
+        Error::NotSupported(ErrorSubject::default()),
         bind("inproc://work"),
-        Error::AddressNotAvailable(Subject::default()),
-        Error::NoSuchDevice(Subject::default()),
-        Error::ConnectionRefused(Subject::default()),
-        Error::NotFound(Subject::default()),
-        Error::TooMany,
+        Error::AddressNotAvailable(ErrorSubject::default()),
+        Error::NoSuchDevice(ErrorSubject::default()),
+        Error::ConnectionRefused(ErrorSubject::default()),
+        Error::NotFound(ErrorSubject::default()),
+        Error::TooManyOpen,
         Error::MessageTooLong,
-        Error::NameTooLong(Subject::default()),
+        Error::NameTooLong(ErrorSubject::default()),
         Error::OutOfMemory,
-        Error::Os(13, Subject::default()),
+        Error::Os(13, ErrorSubject::default()),
     ];
     assert_eq!(errors.iter().map(written).collect::<Vec<_>>(), documented("error"));
     let other = written(&Error::MalformedKey(KeyError::NotZ85));
@@ -183,13 +183,19 @@ fn errors() {
 }
 
 #[test]
-fn what_errors_are_made_of() {
+fn parts_of_errors_have_the_documented_form() {
     use EndpointError::*;
     let parts = documented("part of an error");
     let (turns, rest) = parts.split_at(5);
     let (endpoints, rest) = rest.split_at(9);
     let (keys, handshakes) = rest.split_at(2);
-    let all = [Turn::ReceiveAnswer, Turn::SendQuestion, Turn::ReceiveQuestion, Turn::SendAnswer, Turn::Other];
+    let all = [
+        ExpectedStep::ReceiveAnswer,
+        ExpectedStep::SendQuestion,
+        ExpectedStep::ReceiveQuestion,
+        ExpectedStep::SendAnswer,
+        ExpectedStep::Other,
+    ];
     both_ways(&all, turns);
     let all = [
         NoTransport,
@@ -215,7 +221,7 @@ fn keys_and_verdicts() {
     both_ways(&claims(), &all[1..3]);
     let verdicts = [
         Verdict::admit("alice").property("Role", "admin"),
-        Verdict::later("closed on Sundays"),
+        Verdict::defer("closed on Sundays"),
         Verdict::refuse("unknown key"),
     ];
     both_ways(&verdicts, &all[6..]);

@@ -55,7 +55,7 @@ fn four_threads_stream_both_ways() {
 }
 
 #[test]
-fn halves_have_the_sockets_manners() {
+fn halves_behave_like_the_socket() {
     with_watchdog(LIMIT, "halves_have", || {
         let context = Context::new();
         let mut bound = Pair::builder(&context).bind("inproc://manners").unwrap();

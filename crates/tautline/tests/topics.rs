@@ -90,7 +90,7 @@ fn own_messages_are_received_if_they_are_asked_for() {
     within("own_messages_are_received_if_they_are_asked_for", || {
         for endpoint in [ANY, "inproc://own"] {
             let context = Context::new();
-            let mut topics = build(Topics::builder(&context).bind(endpoint).own(true));
+            let mut topics = build(Topics::builder(&context).bind(endpoint).receive_own(true));
             topics.subscribe("a").unwrap();
             topics.wait_for_subscriptions(1, None).unwrap();
             topics.publish("a", "own").unwrap();
@@ -152,7 +152,7 @@ fn all_hear_all() {
 /// Two programs in one process, and a third one with its own context, like another process.
 #[cfg(feature = "names")]
 #[test]
-fn those_of_a_space_find_each_other() {
+fn members_of_a_space_find_each_other() {
     within("those_of_a_space_find_each_other", || {
         let folder = tautline_testkit::endpoint::TempDir::new();
         let names = folder.path().join("names.toml");
@@ -210,7 +210,7 @@ fn plain_sockets_are_at_the_other_end() {
 }
 
 #[test]
-fn what_a_slow_subscriber_has_no_room_for_is_counted() {
+fn drops_for_a_slow_subscriber_are_counted() {
     within("what_a_slow_subscriber_has_no_room_for_is_counted", || {
         let context = Context::new();
         let mut source =
@@ -235,7 +235,7 @@ fn halves_live_in_threads_of_their_own() {
     within("halves_live_in_threads_of_their_own", || {
         let context = Context::new();
         let (mut publisher, mut subscriber) =
-            build(Topics::builder(&context).bind("inproc://halves").own(true)).split();
+            build(Topics::builder(&context).bind("inproc://halves").receive_own(true)).split();
         subscriber.subscribe("n.*").unwrap();
         let hears = std::thread::spawn(move || {
             let sum = (0..100).map(|_| text(&subscriber.recv().unwrap()).1.parse::<u32>().unwrap()).sum();
@@ -249,7 +249,7 @@ fn halves_live_in_threads_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_published_or_subscribed_to() {
+fn malformed_topics_and_patterns_are_refused() {
     within("what_cannot_be_published_or_subscribed_to", || {
         let context = Context::new();
         let mut topics = build(Topics::builder(&context).bind("inproc://wrong"));

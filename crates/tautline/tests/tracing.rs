@@ -17,15 +17,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// An event: its level, its fields as text (including `message`), and the name of its span.
 #[derive(Debug, Clone)]
-struct Heard(Level, BTreeMap<&'static str, String>, Option<&'static str>);
+struct RecordedEvent(Level, BTreeMap<&'static str, String>, Option<&'static str>);
 
-impl Heard {
+impl RecordedEvent {
     fn field(&self, name: &str) -> &str {
         self.1.get(name).map_or("", String::as_str)
     }
 }
 
-static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
+static HEARD: Mutex<Vec<RecordedEvent>> = Mutex::new(Vec::new());
 static MORE: Condvar = Condvar::new();
 static SPANS: Mutex<BTreeMap<u64, &'static str>> = Mutex::new(BTreeMap::new());
 
@@ -62,7 +62,7 @@ impl tracing::Subscriber for Recorder {
         let mut fields = Fields(BTreeMap::new());
         event.record(&mut fields);
         let span = event.parent().and_then(|id| SPANS.lock().unwrap().get(&id.into_u64()).copied());
-        HEARD.lock().unwrap().push(Heard(*event.metadata().level(), fields.0, span));
+        HEARD.lock().unwrap().push(RecordedEvent(*event.metadata().level(), fields.0, span));
         MORE.notify_all();
     }
 
@@ -78,8 +78,8 @@ fn listen() {
 }
 
 /// Waits for the event with this text, on a socket of this kind with `endpoint` as one of its ends.
-fn heard(message: &str, socket: &str, endpoint: &str) -> Heard {
-    let fits = |event: &&Heard| {
+fn heard(message: &str, socket: &str, endpoint: &str) -> RecordedEvent {
+    let fits = |event: &&RecordedEvent| {
         event.field("message") == message
             && event.field("socket") == socket
             && [event.field("local"), event.field("remote")].contains(&endpoint)
@@ -94,7 +94,7 @@ fn heard(message: &str, socket: &str, endpoint: &str) -> Heard {
 }
 
 #[test]
-fn connections_are_told_when_made_and_when_lost() {
+fn connect_and_loss_are_traced() {
     with_watchdog(LIMIT, "connections_are_told", || {
         listen();
         let context = Context::new();
@@ -127,7 +127,7 @@ fn connections_are_told_when_made_and_when_lost() {
 }
 
 #[test]
-fn attempts_that_fail_are_told_with_the_reason() {
+fn failed_attempt_is_traced_with_reason() {
     with_watchdog(LIMIT, "attempts_that_fail", || {
         listen();
         let context = Context::new();
@@ -150,7 +150,7 @@ fn attempts_that_fail_are_told_with_the_reason() {
 }
 
 #[test]
-fn a_refused_peer_is_told_by_its_key() {
+fn refused_peer_is_traced_by_its_key() {
     with_watchdog(LIMIT, "a_refused_peer", || {
         listen();
         let context = Context::new();

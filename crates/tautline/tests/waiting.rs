@@ -14,7 +14,7 @@ use tautline::{Context, Error, Message, Socket, aio};
 use tautline_testkit::with_watchdog;
 
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum WaitMethod {
     Blocking,
     Retry,
     Timeout,
@@ -26,20 +26,20 @@ enum Way {
     GivingUp,
 }
 
-const WAYS: [Way; 8] = [
-    Way::Blocking,
-    Way::Retry,
-    Way::Timeout,
-    Way::Readiness,
-    Way::Smol,
-    Way::Current,
-    Way::Several,
-    Way::GivingUp,
+const WAYS: [WaitMethod; 8] = [
+    WaitMethod::Blocking,
+    WaitMethod::Retry,
+    WaitMethod::Timeout,
+    WaitMethod::Readiness,
+    WaitMethod::Smol,
+    WaitMethod::Current,
+    WaitMethod::Several,
+    WaitMethod::GivingUp,
 ];
 
-impl Way {
+impl WaitMethod {
     fn is_task(self) -> bool {
-        matches!(self, Way::Smol | Way::Current | Way::Several | Way::GivingUp)
+        matches!(self, WaitMethod::Smol | WaitMethod::Current | WaitMethod::Several | WaitMethod::GivingUp)
     }
 }
 
@@ -68,10 +68,10 @@ fn body(number: u32) -> Vec<u8> {
 }
 
 /// Runs a task in this way.
-fn run<F: Future<Output = ()> + Send + 'static>(way: Way, task: F) {
+fn run<F: Future<Output = ()> + Send + 'static>(way: WaitMethod, task: F) {
     match way {
-        Way::Smol => smol::block_on(task),
-        Way::Several => {
+        WaitMethod::Smol => smol::block_on(task),
+        WaitMethod::Several => {
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async { tokio::spawn(task).await.unwrap() });
@@ -80,36 +80,36 @@ fn run<F: Future<Output = ()> + Send + 'static>(way: Way, task: F) {
     }
 }
 
-fn send<K: Sends>(socket: &mut Socket<K>, way: Way, body: &[u8]) {
+fn send<K: Sends>(socket: &mut Socket<K>, way: WaitMethod, body: &[u8]) {
     loop {
         let sent = match way {
-            Way::Retry | Way::Readiness => socket.try_send(body),
+            WaitMethod::Retry | WaitMethod::Readiness => socket.try_send(body),
             _ => socket.send(body),
         };
         match (sent, way) {
-            (Err(Error::WouldBlock), Way::Readiness) => drop(socket.wait_writable(None).unwrap()),
+            (Err(Error::WouldBlock), WaitMethod::Readiness) => drop(socket.wait_writable(None).unwrap()),
             (Err(Error::WouldBlock), _) => thread::yield_now(),
             (sent, _) => return sent.unwrap(),
         }
     }
 }
 
-fn recv<K: Receives>(socket: &mut Socket<K>, way: Way) -> Message {
+fn recv<K: Receives>(socket: &mut Socket<K>, way: WaitMethod) -> Message {
     loop {
         let received = match way {
-            Way::Retry | Way::Readiness => socket.try_recv(),
+            WaitMethod::Retry | WaitMethod::Readiness => socket.try_recv(),
             _ => socket.recv(),
         };
         match (received, way) {
-            (Err(Error::WouldBlock), Way::Readiness) => drop(socket.wait_readable(None).unwrap()),
+            (Err(Error::WouldBlock), WaitMethod::Readiness) => drop(socket.wait_readable(None).unwrap()),
             (Err(Error::WouldBlock), _) => thread::yield_now(),
             (received, _) => return received.unwrap(),
         }
     }
 }
 
-async fn task_recv<K: Receives>(socket: &mut aio::Socket<K>, way: Way) -> Message {
-    while let Way::GivingUp = way {
+async fn task_recv<K: Receives>(socket: &mut aio::Socket<K>, way: WaitMethod) -> Message {
+    while let WaitMethod::GivingUp = way {
         match poll_immediate(socket.recv()).await {
             Some(message) => return message.unwrap(),
             None => tokio::task::yield_now().await,
@@ -121,7 +121,7 @@ async fn task_recv<K: Receives>(socket: &mut aio::Socket<K>, way: Way) -> Messag
     socket.recv().await.unwrap()
 }
 
-fn sends<K: Sends>(mut socket: Socket<K>, way: Way, count: u32) {
+fn sends<K: Sends>(mut socket: Socket<K>, way: WaitMethod, count: u32) {
     if way.is_task() {
         return run(way, async move {
             let mut socket = socket.into_async();
@@ -133,7 +133,7 @@ fn sends<K: Sends>(mut socket: Socket<K>, way: Way, count: u32) {
     (0..count).for_each(|number| send(&mut socket, way, &body(number)));
 }
 
-fn receives<K: Receives>(mut socket: Socket<K>, way: Way, count: u32) {
+fn receives<K: Receives>(mut socket: Socket<K>, way: WaitMethod, count: u32) {
     if way.is_task() {
         return run(way, async move {
             let mut socket = socket.into_async();
@@ -145,7 +145,7 @@ fn receives<K: Receives>(mut socket: Socket<K>, way: Way, count: u32) {
     (0..count).for_each(|number| assert_eq!(recv(&mut socket, way), body(number)));
 }
 
-fn asks<K: Sends + Receives>(mut socket: Socket<K>, way: Way, count: u32) {
+fn asks<K: Sends + Receives>(mut socket: Socket<K>, way: WaitMethod, count: u32) {
     if way.is_task() {
         return run(way, async move {
             let mut socket = socket.into_async();
@@ -161,7 +161,7 @@ fn asks<K: Sends + Receives>(mut socket: Socket<K>, way: Way, count: u32) {
     }
 }
 
-fn answers<K: Sends + Receives>(mut socket: Socket<K>, way: Way, count: u32) {
+fn answers<K: Sends + Receives>(mut socket: Socket<K>, way: WaitMethod, count: u32) {
     if way.is_task() {
         return run(way, async move {
             let mut socket = socket.into_async();
@@ -177,13 +177,13 @@ fn answers<K: Sends + Receives>(mut socket: Socket<K>, way: Way, count: u32) {
     }
 }
 
-fn socket<K: Kind>(context: &Context, mark: i32, way: Way) -> Socket<K> {
+fn socket<K: Kind>(context: &Context, mark: i32, way: WaitMethod) -> Socket<K> {
     const MARKS: [i32; 2] = [23, 24];
     let mut socket = Socket::new(context).unwrap();
     for option in MARKS {
         socket.set_raw_option(option, &mark.to_ne_bytes()).unwrap();
     }
-    if let Way::Timeout = way {
+    if let WaitMethod::Timeout = way {
         socket.set_send_timeout(Some(MOMENT)).unwrap();
         socket.set_receive_timeout(Some(MOMENT)).unwrap();
     }
@@ -195,7 +195,7 @@ struct Round {
     context: Context,
     endpoint: &'static str,
     marks: [i32; 2],
-    ways: [Way; 2],
+    ways: [WaitMethod; 2],
     count: u32,
 }
 
@@ -203,8 +203,8 @@ impl Round {
     /// Runs both ends at once, each on its own thread. The first end binds.
     fn play<A: Kind, B: Kind>(
         &self,
-        one: impl FnOnce(Socket<A>, Way, u32) + Send,
-        other: impl FnOnce(Socket<B>, Way, u32) + Send,
+        one: impl FnOnce(Socket<A>, WaitMethod, u32) + Send,
+        other: impl FnOnce(Socket<B>, WaitMethod, u32) + Send,
     ) {
         let [way, other_way] = self.ways;
         let mut bound = socket(&self.context, self.marks[0], way);

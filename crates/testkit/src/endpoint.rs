@@ -15,7 +15,7 @@ pub fn loopback() -> Ipv4Addr {
     }
     let [.., high, low] = std::process::id().to_be_bytes();
     // Excludes 127.0.0.1 and the broadcast address.
-    Ipv4Addr::new(127, (next() % 254 + 1) as u8, high, low)
+    Ipv4Addr::new(127, (next_number() % 254 + 1) as u8, high, low)
 }
 
 /// Returns `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before
@@ -27,7 +27,7 @@ pub fn tcp() -> String {
 
 /// Returns `inproc://NAME-N`, with a different number for each call in this process.
 pub fn inproc(name: &str) -> String {
-    format!("inproc://{name}-{}", next())
+    format!("inproc://{name}-{}", next_number())
 }
 
 /// A new directory for ipc endpoints and other files. Dropping it deletes the directory and its
@@ -42,7 +42,7 @@ impl TempDir {
     /// bytes.
     #[expect(clippy::new_without_default, reason = "making a directory is no default value")]
     pub fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("taut-{}-{}", std::process::id(), next()));
+        let path = std::env::temp_dir().join(format!("taut-{}-{}", std::process::id(), next_number()));
         std::fs::create_dir_all(&path).expect("the temporary directory is writable");
         Self { path }
     }
@@ -66,7 +66,7 @@ impl Drop for TempDir {
 }
 
 /// Returns a number that is new in this process.
-fn next() -> u32 {
+fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: only uniqueness matters, no other data is published with it.
     NEXT.fetch_add(1, Ordering::Relaxed)

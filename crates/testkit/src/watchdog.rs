@@ -25,7 +25,7 @@ pub fn with_watchdog<T>(limit: Duration, name: &str, body: impl FnOnce() -> T) -
 
 /// A running watchdog. Dropping it stops it.
 struct Watchdog {
-    off: Option<mpsc::Sender<()>>,
+    disarm: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -42,13 +42,13 @@ impl Watchdog {
                 }
             })
             .expect("the watchdog thread starts");
-        Self { off: Some(off), thread: Some(thread) }
+        Self { disarm: Some(off), thread: Some(thread) }
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        drop(self.off.take());
+        drop(self.disarm.take());
         if let Some(thread) = self.thread.take() {
             // The thread only waits and reports, so a panic of its own does not concern the test.
             let _ = thread.join();
@@ -61,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passes_the_result_on() {
+    fn result_is_returned() {
         assert_eq!(with_watchdog(Duration::from_secs(60), "quick", || 7), 7);
     }
 
     #[test]
-    fn passes_a_panic_on() {
+    fn panic_is_propagated() {
         let result = std::panic::catch_unwind(|| {
             with_watchdog(Duration::from_secs(60), "panics", || panic!("on purpose"));
         });
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_hangs() {
+    fn hanging_test_is_named() {
         let (said, heard) = mpsc::channel();
         let _guard = Watchdog::start(Duration::ZERO, "slow", move |message| said.send(message).unwrap());
         assert!(heard.recv().unwrap().starts_with("watchdog: `slow` hangs"));

@@ -7,9 +7,9 @@
 use super::handshake::{Edit, edits, session};
 use super::{curve, plain};
 use crate::abi::*;
+use crate::input::{Reader, pieces};
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::{Reader, pieces};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use tautline_proto::{MechanismConfig, SocketType, Stage};
@@ -44,14 +44,14 @@ impl Hall {
     fn open() -> Hall {
         // The handler has its own context, and judges all its connections. As a ROUTER, it can take the next
         // request without answering the last one.
-        let handler = Socket::apart(6);
+        let handler = Socket::in_other_context(6);
         assert!(handler.bind_to("inproc://zeromq.zap.01"), "{}", failed());
         Hall { handler, listeners: BTreeMap::new() }
     }
 }
 
 fn listen(mechanism: usize, kind: u8, scheme: usize) -> (Socket, Address) {
-    let socket = Socket::apart(kind);
+    let socket = Socket::in_other_context(kind);
     // The domain, and the ends of PLAIN and CURVE.
     socket.set(55, b"fuzz");
     match mechanism {
@@ -67,7 +67,7 @@ fn listen(mechanism: usize, kind: u8, scheme: usize) -> (Socket, Address) {
 }
 
 /// Answers of the handler, and whether it has admitted a peer.
-struct Judge<'a> {
+struct ZapHandler<'a> {
     handler: &'a Socket,
     status: &'a [u8],
     extra: &'a [u8],
@@ -76,9 +76,9 @@ struct Judge<'a> {
     admitted: bool,
 }
 
-impl Judge<'_> {
+impl ZapHandler<'_> {
     /// Answers a request, if there is one.
-    fn judge(&mut self) -> bool {
+    fn answer_request(&mut self) -> bool {
         let mut question = Vec::new();
         while let Some((part, more)) = self.handler.receive(256) {
             question.push(part);
@@ -130,7 +130,7 @@ pub fn run(input: &[u8]) {
     let extra = usize::from(reader.byte() % 32);
     let extra = reader.bytes(extra);
     let mut judge =
-        Judge { handler, status, extra, silent: flags & 0x80 != 0, asked: false, admitted: false };
+        ZapHandler { handler, status, extra, silent: flags & 0x80 != 0, asked: false, admitted: false };
     let mut peer = Peer::connect(address);
     peer.count_parts(false);
     let theirs = if kind == PULL { SocketType::Push } else { SocketType::Dealer };
@@ -139,15 +139,15 @@ pub fn run(input: &[u8]) {
     let rest = reader.rest();
     let mut stage: Option<Box<dyn Stage>> = None;
     if raw {
-        peer.say_all(client.output(), 1);
+        peer.write_all(client.output(), 1);
         for piece in pieces(rest, cut) {
-            peer.say_all(piece, 1);
-            see(socket, &judge);
-            judge.judge();
+            peer.write_all(piece, 1);
+            check_received(socket, &judge);
+            judge.answer_request();
         }
     } else {
         let (mut said, mut idle, mut in_now) = (0, 0, false);
-        while idle < PATIENCE && !peer.over && !in_now {
+        while idle < PATIENCE && !peer.is_closed && !in_now {
             let mut bytes = client.output().to_vec();
             client.advance_output(bytes.len());
             let start = said;
@@ -155,14 +155,14 @@ pub fn run(input: &[u8]) {
             edits.iter().for_each(|edit: &Edit| edit.apply(start, &mut bytes));
             let mut moved = !bytes.is_empty();
             for piece in pieces(&bytes, cut) {
-                peer.say_all(piece, 1);
+                peer.write_all(piece, 1);
             }
-            let heard = peer.hear(4096);
-            moved |= !heard.is_empty() | judge.judge();
+            let heard = peer.read(4096);
+            moved |= !heard.is_empty() | judge.answer_request();
             if client.input(&heard).is_err() {
                 break;
             }
-            if let Some(established) = client.established() {
+            if let Some(established) = client.take_established() {
                 assert!(judge.admitted || !edits.is_empty(), "a peer is in whom nobody has let in");
                 stage = established.stage;
                 in_now = true;
@@ -178,30 +178,30 @@ pub fn run(input: &[u8]) {
             Some(stage) => pieces(&frames, cut).for_each(|piece| stage.seal(piece, &mut wire)),
             None => wire = frames,
         }
-        peer.say_all(&wire, 1);
+        peer.write_all(&wire, 1);
     }
     if floods {
         let piece = if rest.is_empty() { b"\0\x05Hello" } else { rest };
         // The decision comes in the middle of the stream.
         peer.flood(piece, FLOOD / 2);
-        judge.judge();
+        judge.answer_request();
         peer.flood(piece, FLOOD / 2);
     }
-    see(socket, &judge);
+    check_received(socket, &judge);
     if !judge.admitted {
-        assert!(peer.taken <= MOST_TAKEN, "{} bytes of one who is not let in", peer.taken);
+        assert!(peer.accepted <= MOST_TAKEN, "{} bytes of one who is not let in", peer.accepted);
     }
     let kept = HWM as usize * MAX_MESSAGE as usize + peer.unfinished() * 3 / 2;
-    meter.check(2 * CONNECTION + kept, peer.taken);
-    peer.end(|| {
-        judge.judge();
-        see(socket, &judge);
+    meter.check(2 * CONNECTION + kept, peer.accepted);
+    peer.finish(|| {
+        judge.answer_request();
+        check_received(socket, &judge);
     });
-    see(socket, &judge);
+    check_received(socket, &judge);
 }
 
 /// Receives the available messages, which only admitted peers may have sent.
-fn see(socket: &Socket, judge: &Judge<'_>) {
+fn check_received(socket: &Socket, judge: &ZapHandler<'_>) {
     let mut msg = Msg([0; 64]);
     // SAFETY: a message that was initialized, a socket of this thread, a C string.
     unsafe {

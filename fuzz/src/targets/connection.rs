@@ -1,9 +1,9 @@
 //! A whole connection: raw bytes to a listening socket of any type, from the kernel to the messages that the
 //! program receives.
 
+use crate::input::{Reader, pieces};
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::{Reader, pieces};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
     let sends = flags & 4 != 0 || kind == 4;
     let mut stream = Vec::new();
     if begun {
-        stream = beginning(kind, websocket);
+        stream = opening_bytes(kind, websocket);
     }
     stream.extend_from_slice(reader.rest());
     let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +38,7 @@ pub fn run(input: &[u8]) {
     let mut peer = Peer::connect(address);
     talk(socket, &mut peer, &stream, cut, sends);
     // A subscription costs far more than its bytes, and so do messages that are sent to several peers.
-    meter.check(2 * CONNECTION + 128 * peer.taken, peer.taken);
+    meter.check(2 * CONNECTION + 128 * peer.accepted, peer.accepted);
 }
 
 /// Sends the stream, and receives as a program would, until the other end closes.
@@ -50,30 +50,30 @@ fn talk(socket: &Socket, peer: &mut Peer, stream: &[u8], cut: u8, sends: bool) {
         let mut moved = false;
         match piece {
             Some(bytes) => {
-                let said = peer.say(bytes);
+                let said = peer.write(bytes);
                 moved = said > 0;
                 if moved {
                     piece = if said < bytes.len() { Some(&bytes[said..]) } else { pieces.next() };
                 }
                 if piece.is_none() {
-                    peer.shut();
+                    peer.shutdown_write();
                 }
             }
-            None if stream.is_empty() && idle == 0 => peer.shut(),
+            None if stream.is_empty() && idle == 0 => peer.shutdown_write(),
             None => {}
         }
         socket.drain(usize::MAX);
         if sends {
             socket.send(b"answer", 0);
         }
-        moved |= !peer.hear(4096).is_empty();
-        if peer.over {
+        moved |= !peer.read(4096).is_empty();
+        if peer.is_closed {
             return;
         }
         if !moved {
             wait(peer.fd(), libc::POLLIN, 1);
             idle += 1;
-            assert!(idle < NEVER, "the connection does not end");
+            assert!(idle < MAX_POLLS, "the connection does not end");
         }
     }
 }

@@ -2,9 +2,9 @@
 //! messages, compared with a model.
 
 use crate::abi::*;
+use crate::input::Reader;
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::Reader;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
@@ -101,7 +101,7 @@ fn receive(ports: &Ports, socket: &Socket, count: usize) -> Vec<Vec<u8>> {
             Some((part, _)) => parts.push(part[..].into()),
             None => {
                 look += 1;
-                assert!(look < NEVER, "{} of {count} parts have come", parts.len());
+                assert!(look < MAX_POLLS, "{} of {count} parts have come", parts.len());
                 // DISH has no descriptor to wait for, and no datagram arrives here.
                 wait(ports.ours.as_fd(), libc::POLLIN, 1);
             }
@@ -155,7 +155,7 @@ fn hear(ours: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
             }
             Err(_) => {
                 look += 1;
-                assert!(look < NEVER, "{} of {count} datagrams have come", heard.len());
+                assert!(look < MAX_POLLS, "{} of {count} datagrams have come", heard.len());
                 wait(ours.as_fd(), libc::POLLIN, 1);
             }
         }

@@ -3,9 +3,9 @@
 //! answers, and no received descriptor stays open.
 
 use super::memory::{Region, pair, send, take};
+use crate::input::Reader;
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::Reader;
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ pub fn run(input: &[u8]) {
     let (socket, address) = listener.get_or_insert_with(|| {
         let socket = Socket::new(DEALER);
         let address = socket.bind("ipc", "descriptors");
-        see_a_good_one_in(&socket, &address);
+        check_correct_peer_is_served(&socket, &address);
         (socket, address)
     });
     let open = descriptors();
@@ -42,12 +42,12 @@ pub fn run(input: &[u8]) {
     while !reader.is_empty() {
         scene.step(&mut reader, socket, address);
     }
-    see_a_good_one_in(socket, address);
+    check_correct_peer_is_served(socket, address);
     // The target's own buffers are small, and shared memory is not counted.
     meter.check((2 + scene.peers.len()) * (CONNECTION + HWM as usize * MAX_MESSAGE as usize), 0);
     let Scene { peers, regions, bells, mine, .. } = scene;
     for peer in peers {
-        Peer::from_unix(peer).end(|| socket.drain(usize::MAX));
+        Peer::from_unix(peer).finish(|| socket.drain(usize::MAX));
     }
     drop((regions, bells, mine));
     // Other threads close the received descriptors.
@@ -56,7 +56,7 @@ pub fn run(input: &[u8]) {
         if left <= open {
             break;
         }
-        assert!(look < NEVER, "{left} descriptors are open, {open} were");
+        assert!(look < MAX_POLLS, "{left} descriptors are open, {open} were");
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -87,7 +87,7 @@ impl Scene {
                 let peer = UnixStream::connect_addr(&address).unwrap();
                 peer.set_nonblocking(true).unwrap();
                 if which & 1 == 0 {
-                    write(&peer, &beginning(DEALER, false));
+                    write(&peer, &opening_bytes(DEALER, false));
                 }
                 self.peers.push(peer);
             }
@@ -120,7 +120,7 @@ impl Scene {
                     socket.send(&[7; 5000], 0);
                 }
             }
-            7 => see_a_good_one_in(socket, address),
+            7 => check_correct_peer_is_served(socket, address),
             _ => {}
         }
     }
@@ -166,19 +166,19 @@ fn write(mut peer: &UnixStream, bytes: &[u8]) {
 }
 
 /// A peer that sends only bytes gets its answer.
-fn see_a_good_one_in(socket: &Socket, address: &Address) {
+fn check_correct_peer_is_served(socket: &Socket, address: &Address) {
     let mut good = Peer::connect(address);
-    good.say_all(&beginning(DEALER, false), 1000);
-    let mut heard = good.hear(4096).len();
+    good.write_all(&opening_bytes(DEALER, false), 1000);
+    let mut heard = good.read(4096).len();
     for look in 0.. {
         if heard >= ANSWER {
             break;
         }
-        assert!(!good.over && look < NEVER, "a good peer is not answered");
+        assert!(!good.is_closed && look < MAX_POLLS, "a good peer is not answered");
         wait(good.fd(), libc::POLLIN, 1);
-        heard += good.hear(4096).len();
+        heard += good.read(4096).len();
     }
-    good.end(|| socket.drain(usize::MAX));
+    good.finish(|| socket.drain(usize::MAX));
 }
 
 /// Descriptors of each kind, alone and in pairs, before and after the handshake.

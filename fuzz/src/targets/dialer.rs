@@ -3,9 +3,9 @@
 
 use super::handshake::{Edit, edits, session};
 use super::{curve, plain};
+use crate::input::{Reader, pieces};
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::{Reader, pieces};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -132,7 +132,7 @@ pub fn run(input: &[u8]) {
     socket.send(b"question", 0);
     let (mut taken, mut flood, mut peers) = (0, FLOOD, Vec::new());
     while peers.len() < MOST_STREAMS && (peers.is_empty() || !reader.is_empty()) {
-        let patience = if peers.is_empty() { NEVER as i32 } else { AGAIN };
+        let patience = if peers.is_empty() { MAX_POLLS as i32 } else { AGAIN };
         let Some(mut peer) = server.accept(patience) else {
             assert!(!peers.is_empty(), "nobody connects");
             break;
@@ -146,26 +146,26 @@ pub fn run(input: &[u8]) {
             greet(&mut peer, kind, number, WAYS[way] == "ws", &edits);
         }
         for piece in pieces(said, cut) {
-            peer.say_all(piece, 1);
+            peer.write_all(piece, 1);
             if flags & 2 != 0 {
-                peer.hear(4096);
+                peer.read(4096);
             }
             socket.drain(usize::MAX);
         }
         if flags & 4 != 0 {
-            let before = peer.taken;
+            let before = peer.accepted;
             peer.flood(said, flood);
-            flood = flood.saturating_sub(peer.taken - before);
+            flood = flood.saturating_sub(peer.accepted - before);
         }
-        taken += peer.taken;
+        taken += peer.accepted;
         socket.send(b"more", 0);
         if flags & 8 != 0 {
-            peer.shut();
+            peer.shutdown_write();
         }
         peers.push(peer);
         if flags & 16 != 0 {
             // The stream ends, and the client reconnects.
-            peers.last_mut().unwrap().end_at_once();
+            peers.last_mut().unwrap().shutdown_both();
         }
     }
     let keeps = if [1, 9, 14].contains(&kind) { 128 * taken } else { 0 };
@@ -173,8 +173,8 @@ pub fn run(input: &[u8]) {
     let each = CONNECTION + HWM as usize * MAX_MESSAGE as usize;
     meter.check((1 + peers.len()) * each + keeps + unfinished * 3 / 2, taken);
     socket.disconnect(&endpoint);
-    for peer in peers.into_iter().filter(|peer| !peer.over) {
-        peer.end(|| socket.drain(usize::MAX));
+    for peer in peers.into_iter().filter(|peer| !peer.is_closed) {
+        peer.finish(|| socket.drain(usize::MAX));
     }
     socket.drain(usize::MAX);
 }
@@ -196,7 +196,7 @@ fn greet(peer: &mut Peer, kind: u8, number: usize, websocket: bool, edits: &[Edi
     });
     let mut end = session(theirs, mechanism(number)[1].clone(), false);
     let (mut said, mut idle) = (0, 0);
-    while idle < PATIENCE && !peer.over {
+    while idle < PATIENCE && !peer.is_closed {
         let mut bytes = end.output().to_vec();
         end.advance_output(bytes.len());
         if let Some(carrier) = &mut carrier {
@@ -207,8 +207,8 @@ fn greet(peer: &mut Peer, kind: u8, number: usize, websocket: bool, edits: &[Edi
         let start = said;
         said += bytes.len();
         edits.iter().for_each(|edit| edit.apply(start, &mut bytes));
-        peer.say_all(&bytes, 1);
-        let mut heard = peer.hear(4096);
+        peer.write_all(&bytes, 1);
+        let mut heard = peer.read(4096);
         let moved = !(bytes.is_empty() && heard.is_empty());
         if let Some(carrier) = &mut carrier {
             let mut opened = Vec::new();
@@ -217,13 +217,13 @@ fn greet(peer: &mut Peer, kind: u8, number: usize, websocket: bool, edits: &[Edi
             }
             heard = opened;
         }
-        if end.input(&heard).is_err() || end.established().is_some() {
+        if end.input(&heard).is_err() || end.take_established().is_some() {
             let mut last = end.output().to_vec();
             if let Some(carrier) = &mut carrier {
                 let frames = std::mem::take(&mut last);
                 carrier.seal(&frames, &mut last);
             }
-            peer.say_all(&last, 1);
+            peer.write_all(&last, 1);
             return;
         }
         if !moved {

@@ -2,7 +2,7 @@
 //! them.
 
 use super::handshake::{raw, recorded};
-use crate::pieces::Reader;
+use crate::input::Reader;
 use tautline_proto::{MechanismConfig, SocketType};
 
 /// Feeds any bytes from the first one on.

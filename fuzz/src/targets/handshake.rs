@@ -1,7 +1,7 @@
 //! Common parts of the handshake targets: a session against raw bytes, and two sessions with an attacker
 //! between them.
 
-use crate::pieces::{Reader, pieces};
+use crate::input::{Reader, pieces};
 use tautline_proto::{Established, MechanismConfig, ProtocolError, Session, SessionConfig, SocketType};
 
 /// Limit of the bytes that a session may send in one handshake: two commands of the largest size, and a
@@ -53,7 +53,7 @@ pub fn play(session: &mut Session, stream: &[u8], cut: u8, admit: bool) -> (Outc
             Ok(taken) => used = used.map(|used| used + taken),
             Err(error) => {
                 assert_eq!(session.input(b"more"), Err(error), "an end is an end");
-                assert!(session.established().is_none() && session.refusal().len() <= 255);
+                assert!(session.take_established().is_none() && session.refusal().len() <= 255);
                 used = Err(error);
                 break;
             }
@@ -62,7 +62,7 @@ pub fn play(session: &mut Session, stream: &[u8], cut: u8, admit: bool) -> (Outc
     said.extend_from_slice(session.output());
     session.advance_output(usize::MAX);
     assert!(session.output().is_empty());
-    let established = session.established();
+    let established = session.take_established();
     let peer = established.as_ref().map(|Established { version, peer, .. }| {
         assert!(peer.routing_id.len() <= 255);
         (*version as u8, peer.socket_type, peer.routing_id.clone(), peer.properties.len())
@@ -72,7 +72,7 @@ pub fn play(session: &mut Session, stream: &[u8], cut: u8, admit: bool) -> (Outc
 }
 
 fn judge(session: &mut Session, admit: bool) {
-    if session.credentials().is_some() {
+    if session.take_credentials().is_some() {
         match admit {
             // An error repeats at the next input.
             true => drop(session.admit()),
@@ -145,7 +145,7 @@ pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Rea
             judge(to, admit);
         }
     }
-    let [client, server] = ends.map(|mut end| end.established());
+    let [client, server] = ends.map(|mut end| end.take_established());
     if edits.is_empty() && (admit || !authenticate) {
         assert!(client.is_some() && server.is_some(), "nobody was in the way");
     }

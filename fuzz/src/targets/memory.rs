@@ -1,7 +1,7 @@
 //! Memory shared by two ends of a Unix domain stream. A hostile peer misuses the socket, the passed
 //! descriptors and the contents of the regions, while the other end reads and writes.
 
-use crate::pieces::Reader;
+use crate::input::Reader;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -96,7 +96,8 @@ impl Talk {
                 assert!(far.read(&mut room).map_or(0, |n| n) <= room.len());
             }
             5 => {
-                let listens = if reader.byte() & 1 == 0 { far.listen() } else { far.listen_on() };
+                let listens =
+                    if reader.byte() & 1 == 0 { far.request_wakeup() } else { far.request_wakeup_again() };
                 assert!(listens || far.reads_from_memory(), "a socket is always listened to");
             }
             6 => {
@@ -108,7 +109,7 @@ impl Talk {
             }
             7 => take(near, regions, bells, reader.byte() & 1 != 0),
             8 => {
-                far.room();
+                far.space_fd();
                 far.has_hung_up();
             }
             _ => drop(near.shutdown(std::net::Shutdown::Write)),

@@ -2,7 +2,7 @@
 //! of their contents.
 
 use crate::abi::*;
-use crate::pieces::Reader;
+use crate::input::Reader;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -14,7 +14,7 @@ const SIZES: [usize; 16] = [0, 1, 29, 30, 33, 34, 40, 41, 64, 255, 256, 4096, 81
 /// Number of buffers of `zmq_msg_init_data` that are not freed yet.
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
-unsafe extern "C" fn give_back(data: *mut c_void, hint: *mut c_void) {
+unsafe extern "C" fn free_buffer(data: *mut c_void, hint: *mut c_void) {
     // SAFETY: made by `Box::into_raw` of a slice of this length in `Play::init_data`.
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(data.cast::<u8>(), hint as usize)) });
     LENT.fetch_sub(1, SeqCst);
@@ -22,7 +22,7 @@ unsafe extern "C" fn give_back(data: *mut c_void, hint: *mut c_void) {
 
 /// Expected content of an object. `None`: it is not a message.
 #[derive(Clone, Default)]
-struct Held {
+struct ExpectedMessage {
     bytes: Vec<u8>,
     /// True if another object may share its body, so that writing to it would change both.
     shared: bool,
@@ -30,9 +30,9 @@ struct Held {
 
 struct Play {
     objects: [Msg; OBJECTS],
-    held: [Option<Held>; OBJECTS],
+    held: [Option<ExpectedMessage>; OBJECTS],
     /// Parts sent from either end of the pair and not received yet: the body, and true if more parts follow.
-    flying: [std::collections::VecDeque<(Held, bool)>; 2],
+    in_flight: [std::collections::VecDeque<(ExpectedMessage, bool)>; 2],
     /// True while an end is within a multipart message.
     within: [bool; 2],
     ends: [*mut c_void; 2],
@@ -55,7 +55,7 @@ pub fn run(input: &[u8]) {
         let mut play = Play {
             objects: [const { Msg([0; 64]) }; OBJECTS],
             held: [const { None }; OBJECTS],
-            flying: Default::default(),
+            in_flight: Default::default(),
             within: [false; 2],
             ends,
             fill: 0,
@@ -89,7 +89,7 @@ impl Play {
                 0 => {
                     self.close(object);
                     assert_eq!(zmq_msg_init(msg), 0);
-                    self.held[object] = Some(Held::default());
+                    self.held[object] = Some(ExpectedMessage::default());
                 }
                 1 => {
                     let size = reader.choice(&SIZES);
@@ -97,14 +97,14 @@ impl Play {
                     assert_eq!(zmq_msg_init_size(msg, size), 0);
                     let bytes = self.pattern(size);
                     std::ptr::copy_nonoverlapping(bytes.as_ptr(), zmq_msg_data(msg).cast(), size);
-                    self.held[object] = Some(Held { bytes, shared: false });
+                    self.held[object] = Some(ExpectedMessage { bytes, shared: false });
                 }
                 2 => {
                     let size = reader.choice(&SIZES);
                     self.close(object);
                     let bytes = self.pattern(size);
                     assert_eq!(zmq_msg_init_buffer(msg, bytes.as_ptr().cast(), size), 0);
-                    self.held[object] = Some(Held { bytes, shared: false });
+                    self.held[object] = Some(ExpectedMessage { bytes, shared: false });
                 }
                 3 => {
                     let size = reader.choice(&SIZES).max(1);
@@ -112,8 +112,8 @@ impl Play {
                     let bytes = self.pattern(size);
                     let data = Box::into_raw(bytes.clone().into_boxed_slice()).cast();
                     LENT.fetch_add(1, SeqCst);
-                    assert_eq!(zmq_msg_init_data(msg, data, size, Some(give_back), size as *mut c_void), 0);
-                    self.held[object] = Some(Held { bytes, shared: false });
+                    assert_eq!(zmq_msg_init_data(msg, data, size, Some(free_buffer), size as *mut c_void), 0);
+                    self.held[object] = Some(ExpectedMessage { bytes, shared: false });
                 }
                 4 => self.close(object),
                 5 | 6 => self.transfer(call == 5, usize::from(reader.byte()) % OBJECTS, object),
@@ -178,7 +178,7 @@ impl Play {
             }
             self.held[to] = self.held[from].clone();
         } else {
-            self.held[to] = self.held[from].replace(Held::default());
+            self.held[to] = self.held[from].replace(ExpectedMessage::default());
         }
     }
 
@@ -195,9 +195,9 @@ impl Play {
             }
             Some(held) => {
                 assert_eq!(sent as usize, held.bytes.len());
-                self.flying[end].push_back((held, more));
+                self.in_flight[end].push_back((held, more));
                 self.within[end] = more;
-                self.held[object] = Some(Held::default());
+                self.held[object] = Some(ExpectedMessage::default());
             }
         }
     }
@@ -208,7 +208,7 @@ impl Play {
         if self.held[object].is_none() {
             return assert_eq!(received, -1);
         }
-        let flying = &mut self.flying[1 - end];
+        let flying = &mut self.in_flight[1 - end];
         // Only whole messages arrive.
         if received < 0 {
             assert!(flying.is_empty() || flying.iter().all(|(_, more)| *more));
@@ -219,7 +219,7 @@ impl Play {
                 zmq_msg_close(&mut self.objects[object]);
                 assert_eq!(zmq_msg_init(&mut self.objects[object]), 0);
             }
-            self.held[object] = Some(Held::default());
+            self.held[object] = Some(ExpectedMessage::default());
             return;
         }
         let (held, more) = flying.pop_front().expect("nothing was sent");

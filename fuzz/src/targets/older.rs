@@ -1,7 +1,7 @@
 //! Bytes of an established peer, through the parser of its protocol version.
 
 use super::handshake::{frames_of, play, session};
-use crate::pieces::{Reader, pieces};
+use crate::input::{Reader, pieces};
 use tautline_proto::{Established, MechanismConfig, SocketType, Stage, frame, stage};
 
 /// The input selects the version, our type and the cuts, then frames of the peer.

@@ -2,7 +2,7 @@
 //! the socket afterwards.
 
 use crate::abi::*;
-use crate::pieces::Reader;
+use crate::input::Reader;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 

@@ -4,9 +4,9 @@
 //! The target measures the cost of untrusted peers: the memory in use, and the bytes read from them before a
 //! correct peer's handshake is answered.
 
+use crate::input::Reader;
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::pieces::Reader;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -44,15 +44,21 @@ pub fn run(input: &[u8]) {
     });
     let websocket = SCHEMES[scheme] == "ws";
     let meter = Meter::begin();
-    let mut crowd =
-        Crowd { peers: Vec::new(), gone: 0, unfinished: 0, opened: 0, flood: FLOOD, said: Vec::new() };
+    let mut crowd = PeerSet {
+        peers: Vec::new(),
+        accepted_from_closed: 0,
+        unfinished: 0,
+        opened: 0,
+        flood: FLOOD,
+        said: Vec::new(),
+    };
     while !reader.is_empty() {
         match reader.byte() % 10 {
             0 | 1 if crowd.opened < MOST_PEERS => {
                 let mut peer = Peer::connect(address);
                 peer.count_parts(websocket);
                 if reader.byte() & 1 == 0 {
-                    peer.say_all(&beginning(kind, websocket), 1);
+                    peer.write_all(&opening_bytes(kind, websocket), 1);
                 }
                 crowd.opened += 1;
                 crowd.peers.push(peer);
@@ -62,26 +68,26 @@ pub fn run(input: &[u8]) {
                 crowd.said = reader.bytes(len).to_vec();
                 let said = crowd.said.clone();
                 if let Some(peer) = crowd.peer(which) {
-                    peer.say_all(&said, 1);
+                    peer.write_all(&said, 1);
                 }
             }
             4 => crowd.flood(reader.byte()),
             5 => {
                 if let Some(peer) = crowd.peer(reader.byte()) {
-                    while !peer.over && !peer.hear(4096).is_empty() {}
+                    while !peer.is_closed && !peer.read(4096).is_empty() {}
                 }
             }
             6 => {
                 let which = usize::from(reader.byte());
                 if !crowd.peers.is_empty() {
                     let peer = crowd.peers.swap_remove(which % crowd.peers.len());
-                    crowd.gone += peer.taken;
+                    crowd.accepted_from_closed += peer.accepted;
                     crowd.unfinished += peer.unfinished();
                 }
             }
             7 => socket.drain(usize::from(reader.byte())),
             8 => drop(socket.send(&[7; 100], 0)),
-            _ => crowd.see_a_good_one_in(address, kind, websocket),
+            _ => crowd.check_correct_peer_is_served(address, kind, websocket),
         }
     }
     let keeps = if KEEPERS.contains(&kind) { KEPT * crowd.taken() } else { 0 };
@@ -89,7 +95,7 @@ pub fn run(input: &[u8]) {
     let each = CONNECTION + HWM as usize * MAX_MESSAGE as usize;
     meter.check((1 + crowd.opened) * each + keeps + unfinished * 3 / 2, crowd.taken());
     for peer in crowd.peers {
-        peer.end(|| {
+        peer.finish(|| {
             socket.drain(usize::MAX);
             socket.send(b"answer", 0);
         });
@@ -97,10 +103,10 @@ pub fn run(input: &[u8]) {
 }
 
 /// Peers of one input.
-struct Crowd {
+struct PeerSet {
     peers: Vec<Peer>,
     /// Bytes read from peers that have left.
-    gone: usize,
+    accepted_from_closed: usize,
     /// Unfinished bytes of peers that have left.
     unfinished: usize,
     opened: usize,
@@ -110,49 +116,49 @@ struct Crowd {
     said: Vec<u8>,
 }
 
-impl Crowd {
+impl PeerSet {
     fn peer(&mut self, which: u8) -> Option<&mut Peer> {
         let count = self.peers.len();
         self.peers.get_mut(usize::from(which).checked_rem(count)?)
     }
 
     fn taken(&self) -> usize {
-        self.gone + self.peers.iter().map(|peer| peer.taken).sum::<usize>()
+        self.accepted_from_closed + self.peers.iter().map(|peer| peer.accepted).sum::<usize>()
     }
 
     fn flood(&mut self, which: u8) {
         let (most, said) = (self.flood, self.said.clone());
         if let Some(peer) = self.peer(which) {
-            let before = peer.taken;
+            let before = peer.accepted;
             peer.flood(&said, most);
-            self.flood = most.saturating_sub(peer.taken - before);
+            self.flood = most.saturating_sub(peer.accepted - before);
         }
     }
 
     /// A correct peer connects and completes the greeting and the exchange of types, while all others repeat
     /// their last bytes.
-    fn see_a_good_one_in(&mut self, address: &Address, kind: u8, websocket: bool) {
-        let begins = beginning(kind, websocket);
+    fn check_correct_peer_is_served(&mut self, address: &Address, kind: u8, websocket: bool) {
+        let begins = opening_bytes(kind, websocket);
         let before = self.taken();
         let mut good = Peer::connect(address);
-        good.say_all(&begins, 1);
+        good.write_all(&begins, 1);
         // A STREAM does not send on its own, so the peer waits for no answer.
         let wanted = if kind == 11 { 0 } else { 65 };
         let mut heard = 0;
         let mut look = 0;
-        while heard < wanted && !good.over {
-            heard += good.hear(4096).len();
+        while heard < wanted && !good.is_closed {
+            heard += good.read(4096).len();
             let said = &self.said;
-            let taken: usize = self.peers.iter_mut().map(|peer| peer.say(said)).sum();
+            let taken: usize = self.peers.iter_mut().map(|peer| peer.write(said)).sum();
             if taken == 0 {
                 look += 1;
                 wait(good.fd(), libc::POLLIN, 1);
             }
-            assert!(look < NEVER, "a good peer is not answered");
+            assert!(look < MAX_POLLS, "a good peer is not answered");
             let strangers = self.taken() - before;
             assert!(strangers < UNFAIR, "{strangers} bytes of strangers before a good peer is answered");
         }
-        self.gone += good.taken;
+        self.accepted_from_closed += good.accepted;
         self.opened += 1;
         self.flood = self.flood.saturating_sub(self.taken() - before);
     }

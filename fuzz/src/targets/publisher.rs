@@ -2,9 +2,9 @@
 //! subscribers, the log that they follow, and slow subscribers.
 
 use crate::abi::*;
+use crate::input::Reader;
 use crate::live::*;
 use crate::meter::Meter;
-use crate::pieces::Reader;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tautline_proto::frame;
@@ -66,7 +66,7 @@ pub fn run(input: &[u8]) {
         match what {
             0 if count < MOST_PEERS => {
                 let mut peer = Peer::connect(&publisher.address);
-                peer.say_all(&beginning(XPUB, false), 1000);
+                peer.write_all(&opening_bytes(XPUB, false), 1000);
                 peers.push(Subscriber { peer, topics: Vec::new(), heard: Vec::new(), due: VecDeque::new() });
             }
             1 | 2 if count > 0 => {
@@ -75,7 +75,7 @@ pub fn run(input: &[u8]) {
                 if !topic.starts_with(MARK) {
                     let subscriber = &mut peers[which % count];
                     subscriber.subscribe(&topic, what == 1);
-                    subscriber.is_taken(publisher);
+                    subscriber.wait_until_processed(publisher);
                 }
             }
             3..=5 => {
@@ -97,7 +97,7 @@ pub fn run(input: &[u8]) {
             }
             7 if count > 0 => {
                 let gone = peers.swap_remove(which % count);
-                gone.peer.end(|| publisher.socket.drain(usize::MAX));
+                gone.peer.finish(|| publisher.socket.drain(usize::MAX));
             }
             _ => {}
         }
@@ -107,14 +107,14 @@ pub fn run(input: &[u8]) {
         while lossless && !subscriber.due.is_empty() {
             if !subscriber.hear(1 << 16, lossless) {
                 look += 1;
-                assert!(look < NEVER, "{} messages do not come", subscriber.due.len());
+                assert!(look < MAX_POLLS, "{} messages do not come", subscriber.due.len());
                 wait(subscriber.peer.fd(), libc::POLLIN, 1);
             }
-            assert!(!subscriber.peer.over, "a subscriber is sent away");
+            assert!(!subscriber.peer.is_closed, "a subscriber is sent away");
         }
-        subscriber.peer.end(|| publisher.socket.drain(usize::MAX));
+        subscriber.peer.finish(|| publisher.socket.drain(usize::MAX));
     }
-    meter.see_given_back(KEPT, || publisher.socket.drain(usize::MAX));
+    meter.assert_memory_released(KEPT, || publisher.socket.drain(usize::MAX));
 }
 
 fn publish(publisher: &Publisher, peers: &mut [Subscriber], body: &[u8], two_parts: bool) {
@@ -143,7 +143,7 @@ impl Subscriber {
     fn subscribe(&mut self, topic: &[u8], begins: bool) {
         let name: &[u8] = if begins { b"\x09SUBSCRIBE" } else { b"\x06CANCEL" };
         let len = (name.len() + topic.len()) as u8;
-        assert!(self.peer.say_all(&[&[4, len], name, topic].concat(), 60_000));
+        assert!(self.peer.write_all(&[&[4, len], name, topic].concat(), 60_000));
         self.topics.retain(|other| other != topic);
         if begins {
             self.topics.push(topic.to_vec());
@@ -151,7 +151,7 @@ impl Subscriber {
     }
 
     /// Waits until the publisher has processed all bytes of this subscriber.
-    fn is_taken(&mut self, publisher: &mut Publisher) {
+    fn wait_until_processed(&mut self, publisher: &mut Publisher) {
         publisher.marks += 1;
         let mark = [MARK, &publisher.marks.to_be_bytes()].concat();
         self.subscribe(&mark, true);
@@ -163,8 +163,8 @@ impl Subscriber {
                 Some(_) => {}
                 None => {
                     look += 1;
-                    assert!(look < NEVER, "a subscription does not come");
-                    wait(publisher.socket.wakes(), libc::POLLIN, 1);
+                    assert!(look < MAX_POLLS, "a subscription does not come");
+                    wait(publisher.socket.event_fd(), libc::POLLIN, 1);
                 }
             }
         }
@@ -173,7 +173,7 @@ impl Subscriber {
     /// Reads at most the given number of bytes, and checks that they are the expected messages, in order.
     /// Returns true if there were any.
     fn hear(&mut self, most: usize, lossless: bool) -> bool {
-        let bytes = self.peer.hear(most);
+        let bytes = self.peer.read(most);
         self.heard.extend_from_slice(&bytes);
         // The messages follow the greeting and READY.
         const BEGIN: usize = 64;

@@ -1,7 +1,7 @@
 //! Answers of a SOCKS 5 proxy.
 
-use crate::pieces::{Reader, pieces};
-use tautline_proto::socks::{Refusal, Request, Socks, Target};
+use crate::input::{Reader, pieces};
+use tautline_proto::socks::{Request, Socks, SocksError, Target};
 
 /// The input selects the opening and the cuts, then the bytes of the proxy.
 pub fn run(input: &[u8]) {
@@ -26,7 +26,7 @@ pub fn run(input: &[u8]) {
     assert_eq!((result, used), (Ok(true), at));
 }
 
-fn talk(kind: u8, stream: &[u8], cut: u8) -> (Result<bool, Refusal>, usize) {
+fn talk(kind: u8, stream: &[u8], cut: u8) -> (Result<bool, SocksError>, usize) {
     let mut socks = Socks::new(request(kind));
     let mut used = 0;
     for piece in pieces(stream, cut) {

@@ -2,7 +2,7 @@
 //! of a publisher's peers, which are grouped and can leave. Short lists, tables by length and tries
 //! are created and removed.
 
-use crate::pieces::Reader;
+use crate::input::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 use tautline_core::fuzzing::{Publisher, Subscriber};
 

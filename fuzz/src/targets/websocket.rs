@@ -1,7 +1,7 @@
 //! WebSocket: the opening handshake of either end, and the frames after it.
 
 use super::handshake::frames_of;
-use crate::pieces::{Reader, pieces};
+use crate::input::{Reader, pieces};
 use tautline_proto::ws::{Config, Role, WebSocket};
 use tautline_proto::{Carrier, ProtocolError, SocketType, Stage};
 
@@ -37,9 +37,9 @@ fn play(flags: u8, stream: &[u8], cut: u8) -> (Result<(), ProtocolError>, Vec<u8
             break;
         }
     }
-    socket.finish(&mut out);
+    socket.close(&mut out);
     assert!(out.len() <= 2048 + 16 * stream.len() && zmtp.len() <= 256 + 10 * stream.len());
-    (result, zmtp, socket.ended())
+    (result, zmtp, socket.is_closed())
 }
 
 /// Runs two ends with each other: each end receives the bytes of the other end, whatever the cuts.
@@ -60,7 +60,7 @@ fn both(flags: u8, cut: u8, bytes: &[u8]) {
                 _ => &[],
             };
             if turn == 3 {
-                end.established();
+                end.complete_handshake();
                 let _ = end.ping();
             }
             pieces(says, cut).for_each(|piece| end.seal(piece, wire));

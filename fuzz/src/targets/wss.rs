@@ -2,10 +2,10 @@
 //! whose records are changed in transit.
 
 use super::handshake::{Edit, edits};
+use crate::input::{Reader, pieces};
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
-use crate::parts::Parts;
-use crate::pieces::{Reader, pieces};
+use crate::stream_parser::Parts;
 use std::sync::{Mutex, PoisonError};
 use tautline_proto::tls::{Tls, TlsConfig, Versions};
 use tautline_proto::ws::{Config, Role, WebSocket};
@@ -49,7 +49,7 @@ pub fn run(input: &[u8]) {
     let mut unfinished = 0;
     if flags & 1 != 0 {
         for piece in pieces(rest, cut) {
-            peer.say_all(piece, 1);
+            peer.write_all(piece, 1);
         }
         if flags & 2 != 0 {
             peer.flood(rest, FLOOD);
@@ -61,8 +61,8 @@ pub fn run(input: &[u8]) {
         unfinished = client.parts.unfinished(client.said);
     }
     // Both ends of TLS are counted. A growing unfinished message is copied.
-    meter.check(3 * CONNECTION + HWM as usize * MAX_MESSAGE as usize + 2 * unfinished, peer.taken);
-    peer.end(|| socket.drain(usize::MAX));
+    meter.check(3 * CONNECTION + HWM as usize * MAX_MESSAGE as usize + 2 * unfinished, peer.accepted);
+    peer.finish(|| socket.drain(usize::MAX));
     socket.drain(usize::MAX);
 }
 
@@ -80,7 +80,7 @@ struct Client<'a> {
 impl Client<'_> {
     /// Runs the handshakes, then sends `rest` as frames, repeatedly if it floods.
     fn talk(&mut self, peer: &mut Peer, rest: &[u8], floods: bool) {
-        let begin = beginning(PULL, false);
+        let begin = opening_bytes(PULL, false);
         let (greeting, ready) = begin.split_at(GREETING);
         self.say(peer, greeting);
         let is_let_in = self.is_greeted(peer);
@@ -88,14 +88,14 @@ impl Client<'_> {
         if !is_let_in {
             return;
         }
-        self.tls.established();
+        self.tls.complete_handshake();
         self.say(peer, ready);
         self.say(peer, rest);
         // In single bytes, a flood would need two million calls.
         self.cut = 0;
-        let until = peer.taken + FLOOD;
+        let until = peer.accepted + FLOOD;
         let piece = rest.repeat(4096 / rest.len().max(1));
-        while floods && peer.taken < until && !peer.over && self.say(peer, &piece) {}
+        while floods && peer.accepted < until && !peer.is_closed && self.say(peer, &piece) {}
     }
 
     /// Returns true if all bytes were accepted, and false if there are no bytes to send.
@@ -106,15 +106,15 @@ impl Client<'_> {
         let start = self.said;
         self.said += wire.len();
         self.edits.iter().for_each(|edit| edit.apply(start, &mut wire));
-        !wire.is_empty() && pieces(&wire, self.cut).all(|piece| peer.say_all(piece, 10))
+        !wire.is_empty() && pieces(&wire, self.cut).all(|piece| peer.write_all(piece, 10))
     }
 
     /// Reads until TLS and the WebSocket are open.
     fn is_greeted(&mut self, peer: &mut Peer) -> bool {
-        let most = if self.edits.is_empty() { NEVER } else { PATIENCE };
+        let most = if self.edits.is_empty() { MAX_POLLS } else { PATIENCE };
         let mut idle = 0;
-        while idle < most && !peer.over {
-            let heard = peer.hear(4096);
+        while idle < most && !peer.is_closed {
+            let heard = peer.read(4096);
             let mut opened = Vec::new();
             if self.tls.open(&heard, &mut opened).is_err() {
                 return false;

@@ -1,6 +1,6 @@
 //! Replies of a ZAP handler.
 
-use crate::pieces::Reader;
+use crate::input::Reader;
 use tautline_proto::zap;
 
 /// The input is a list of frames with an octet of length each.
@@ -11,7 +11,7 @@ pub fn run(input: &[u8]) {
         let len = usize::from(reader.byte());
         frames.push(reader.bytes(len));
     }
-    if let Ok(verdict) = zap::judge(&frames) {
+    if let Ok(verdict) = zap::parse_reply(&frames) {
         assert_eq!(frames.len(), zap::REPLY_FRAMES);
         assert!([200, 300, 400, 500].contains(&verdict.status));
         let kept: usize = verdict.properties.iter().map(|(name, value)| name.len() + value.len()).sum();

@@ -152,7 +152,7 @@ impl Target {
     }
 
     /// Returns unit tests that cannot pass on the target, with the reasons.
-    pub fn hopeless(&self) -> &'static [(&'static str, &'static str)] {
+    pub fn expected_failures(&self) -> &'static [(&'static str, &'static str)] {
         match self.emulator {
             _ if self.is_windows() => &WINE,
             Some(_) => &EMULATED,

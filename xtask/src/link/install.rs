@@ -14,14 +14,14 @@ const LIBRARY: &str = "libzmq.5.dylib";
 pub fn check(root: &Path, folder: &Path, target: &str) -> Vec<String> {
     let place = folder.join(target).join("installed");
     let mut found = Vec::new();
-    match look(root, &folder.join(target), &place) {
+    match check_installed(root, &folder.join(target), &place) {
         Ok(findings) => found.extend(findings),
         Err(error) => found.push(error),
     }
     found.into_iter().map(|finding| format!("make install: {finding}")).collect()
 }
 
-fn look(root: &Path, built: &Path, place: &Path) -> Result<Vec<String>, String> {
+fn check_installed(root: &Path, built: &Path, place: &Path) -> Result<Vec<String>, String> {
     let _ = fs::remove_dir_all(place);
     let mut install = Command::new(root.join("packaging/install.sh"));
     install

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Wanted, seeds};
+use super::{SimulateOptions, seeds};
 use crate::scan;
 
 const FLAGS: &str = "--cfg simulated --cfg covered -C instrument-coverage";
@@ -55,7 +55,7 @@ struct Unreached {
 }
 
 /// Runs the seeds, and prints their coverage. Returns false if a seed has failed.
-pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted) -> Result<bool, String> {
+pub(super) fn run(root: &Path, target: &Path, wanted: &SimulateOptions) -> Result<bool, String> {
     let tools = tools()?;
     let text =
         std::fs::read_to_string(root.join(UNREACHED)).map_err(|error| format!("{UNREACHED}: {error}"))?;
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_run_is_told_by_function() {
+    fn unreached_lines_are_listed_by_function() {
         let lines = [(2, true), (3, false), (4, false), (7, false), (8, false), (11, true)];
         let files = BTreeMap::from([("a/x.rs".to_owned(), Lines::from(lines))]);
         let names = [(2, "one"), (7, "two"), (11, "three")].map(|(line, name)| (line, name.to_owned()));

@@ -22,7 +22,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::hunk::{Code, Hunk, Line, Miss, Place, Sign, code};
+use super::hunk::{Code, Hunk, HunkMismatch, HunkPosition, Line, Sign, code};
 use crate::scan::{self, Source};
 
 const FOLDER: &str = "tests/sim/faults";
@@ -182,16 +182,16 @@ impl Fault {
         }
     }
 
-    fn miss(&self, path: &str, miss: &Miss) -> String {
+    fn miss(&self, path: &str, miss: &HunkMismatch) -> String {
         let file = self.file();
         match miss {
-            Miss::Nowhere { number, near } => {
+            HunkMismatch::Nowhere { number, near } => {
                 let lines = self.changes.iter().flat_map(|change| &change.hunks).flat_map(|hunk| &hunk.lines);
                 let line = lines.into_iter().find(|line| line.number == *number);
                 let text = line.map_or("", |line| line.text.trim());
                 format!("{file}:{number}: {path} has no such lines; line {near} is not `{text}`")
             }
-            Miss::Twice { number, lines: [first, second] } => {
+            HunkMismatch::Twice { number, lines: [first, second] } => {
                 format!("{file}:{number}: {path} has these lines twice, at {first} and {second}")
             }
         }
@@ -199,7 +199,7 @@ impl Fault {
 }
 
 impl Change {
-    fn places(&self, code: &Code<'_>, fuzz: usize) -> Result<Vec<Place>, Miss> {
+    fn places(&self, code: &Code<'_>, fuzz: usize) -> Result<Vec<HunkPosition>, HunkMismatch> {
         self.hunks.iter().map(|hunk| hunk.find(code, fuzz)).collect()
     }
 }

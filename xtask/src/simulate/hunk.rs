@@ -37,7 +37,7 @@ pub(super) struct Code<'a> {
 
 /// Reason why a hunk cannot be applied.
 #[derive(Debug, PartialEq)]
-pub(super) enum Miss {
+pub(super) enum HunkMismatch {
     /// At the best match: the first line of the fault that differs, and the line of the source.
     Nowhere { number: usize, near: usize },
     /// Lines of the source at which the hunk could begin.
@@ -45,7 +45,7 @@ pub(super) enum Miss {
 }
 
 /// Place of a hunk in a source.
-pub(super) struct Place {
+pub(super) struct HunkPosition {
     /// Index in `Code::keys` of the first compared line.
     at: usize,
     /// Number of context lines at the beginning of the hunk that were not compared.
@@ -78,7 +78,7 @@ impl<'a> Code<'a> {
     }
 
     /// Returns the file with these changes. Comments stay.
-    pub(super) fn apply(&self, hunks: &[Hunk]) -> Result<String, Miss> {
+    pub(super) fn apply(&self, hunks: &[Hunk]) -> Result<String, HunkMismatch> {
         let mut removed = BTreeSet::new();
         let mut added: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for hunk in hunks {
@@ -117,7 +117,7 @@ impl Hunk {
     }
 
     /// Finds the only place of this hunk, without its outermost `fuzz` lines of context.
-    pub(super) fn find(&self, code: &Code<'_>, fuzz: usize) -> Result<Place, Miss> {
+    pub(super) fn find(&self, code: &Code<'_>, fuzz: usize) -> Result<HunkPosition, HunkMismatch> {
         let is_context = |line: &&Line| line.sign == Sign::Context;
         let skipped = self.lines.iter().take_while(is_context).take(fuzz).count();
         let behind = self.lines.iter().rev().take_while(is_context).take(fuzz).count();
@@ -126,7 +126,7 @@ impl Hunk {
         let wanted: Vec<String> = old.iter().map(|line| key(&line.text)).collect();
         let number = self.lines.first().map_or(0, |line| line.number);
         if wanted.is_empty() {
-            return Err(Miss::Twice { number, lines: [1, code.lines.len()] });
+            return Err(HunkMismatch::Twice { number, lines: [1, code.lines.len()] });
         }
         let fits = |at: usize| {
             let found = code.keys[at..].iter().map(|(_, key)| key);
@@ -134,23 +134,23 @@ impl Hunk {
         };
         let places: Vec<usize> = (0..code.keys.len()).filter(|at| fits(*at) == wanted.len()).collect();
         match places[..] {
-            [at] => Ok(Place { at, skipped }),
+            [at] => Ok(HunkPosition { at, skipped }),
             [first, second, ..] => {
-                Err(Miss::Twice { number, lines: [code.number(first), code.number(second)] })
+                Err(HunkMismatch::Twice { number, lines: [code.number(first), code.number(second)] })
             }
             [] => {
                 let best = (0..code.keys.len()).rev().max_by_key(|at| fits(*at)).unwrap_or(0);
                 let found = code.keys.get(best..).unwrap_or_default().iter().map(|(_, key)| Some(key));
                 let mut pairs = wanted.iter().zip(found.chain(std::iter::repeat(None)));
                 let first = pairs.position(|(wanted, found)| Some(wanted) != found).unwrap_or(0);
-                Err(Miss::Nowhere { number: old[first].number, near: code.number(best + first) })
+                Err(HunkMismatch::Nowhere { number: old[first].number, near: code.number(best + first) })
             }
         }
     }
 
     /// Returns the same change with the context of the source at this place, with enough lines to
     /// make the place unique.
-    pub(super) fn refreshed(&self, code: &Code<'_>, place: &Place) -> Hunk {
+    pub(super) fn refreshed(&self, code: &Code<'_>, place: &HunkPosition) -> Hunk {
         let is_change = |line: &Line| line.sign != Sign::Context;
         let first = self.lines.iter().position(is_change).unwrap_or(0);
         let last = self.lines.iter().rposition(is_change).unwrap_or(0);
@@ -225,7 +225,7 @@ fn second() {
 
     const HUNK: &str = "     ask();\n-    look(1);\n+    forget();\n     wait()\n";
 
-    fn applied(source: &str) -> Result<String, Miss> {
+    fn applied(source: &str) -> Result<String, HunkMismatch> {
         Code::new(source).apply(&[hunk(HUNK)])
     }
 
@@ -253,16 +253,16 @@ fn second() {
     #[test]
     fn a_changed_line_of_code_is_reported_with_its_numbers() {
         let nowhere = |from: &str, to: &str| applied(&SOURCE.replace(from, to)).unwrap_err();
-        assert_eq!(nowhere("look(1)", "look(3)"), Miss::Nowhere { number: 12, near: 5 });
+        assert_eq!(nowhere("look(1)", "look(3)"), HunkMismatch::Nowhere { number: 12, near: 5 });
         let source = SOURCE.replacen("wait()", "sleep()", 1);
-        assert_eq!(applied(&source), Err(Miss::Nowhere { number: 14, near: 6 }));
-        assert_eq!(applied(""), Err(Miss::Nowhere { number: 11, near: 0 }));
+        assert_eq!(applied(&source), Err(HunkMismatch::Nowhere { number: 14, near: 6 }));
+        assert_eq!(applied(""), Err(HunkMismatch::Nowhere { number: 11, near: 0 }));
     }
 
     #[test]
     fn two_places_are_reported() {
         let result = Code::new(SOURCE).apply(&[hunk("     ask();\n+    forget();\n")]);
-        assert_eq!(result, Err(Miss::Twice { number: 11, lines: [3, 11] }));
+        assert_eq!(result, Err(HunkMismatch::Twice { number: 11, lines: [3, 11] }));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Wanted;
+use super::SimulateOptions;
 use super::scratch::Scratch;
 use super::seeds;
-use super::sites::{self, Site};
+use super::sites::{self, MutationSite};
 
 /// Text that is appended to `crates/mem/src/lib.rs`.
 const MUTATED: &str = r#"
@@ -36,8 +36,8 @@ const TRIES: usize = 12;
 const ASKED: u64 = 400;
 
 /// Result of a mutation.
-enum Verdict {
-    Found(seeds::Found),
+enum MutationResult {
+    Found(seeds::FailedSeed),
     /// Not found by this number of seeds, of workloads that reach it.
     Missed(u64),
     /// The first seeds do not reach it.
@@ -45,14 +45,14 @@ enum Verdict {
 }
 
 /// One of the first seeds, with its report.
-struct Asked {
+struct SeedReach {
     seed: u64,
     workload: String,
     reached: BTreeSet<usize>,
 }
 
 /// Runs the mutations. Returns false if the sources fail without a mutation.
-pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Result<bool, String> {
+pub(super) fn run(root: &Path, target: &Path, wanted: &SimulateOptions, count: u32) -> Result<bool, String> {
     let scratch = Scratch::new(root, target, "mutations");
     let all = sites::all(root);
     println!(
@@ -63,9 +63,9 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Re
     let mut chosen = choose(&all, wanted.from, count as usize * 3 / 2);
     let binary = compile(root, &scratch, &mut chosen)?;
     chosen.truncate(count as usize);
-    let numbered: Vec<(usize, &Site)> = chosen.iter().map(|(number, site)| (*number, site)).collect();
+    let numbered: Vec<(usize, &MutationSite)> = chosen.iter().map(|(number, site)| (*number, site)).collect();
     let budget = Duration::from_secs(wanted.seconds.unwrap_or(60));
-    let asked = match each(1..=ASKED, |seed| ask(&binary, &wanted.rest, seed)) {
+    let asked = match each(1..=ASKED, |seed| probe_seed(&binary, &wanted.rest, seed)) {
         Ok(asked) => asked,
         Err(words) => {
             println!("without any mutation {words}");
@@ -73,12 +73,12 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Re
         }
     };
     let verdicts = each(numbered.into_iter(), |(number, site)| {
-        let verdict = judge(&binary, &wanted.rest, number, &asked, budget);
-        println!("{}", told(site, &verdict));
+        let verdict = test_mutation(&binary, &wanted.rest, number, &asked, budget);
+        println!("{}", format_verdict(site, &verdict));
         Ok::<_, String>(verdict)
     })?;
-    let found = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Found(_))).count();
-    let unreached = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Unreached)).count();
+    let found = verdicts.iter().filter(|verdict| matches!(verdict, MutationResult::Found(_))).count();
+    let unreached = verdicts.iter().filter(|verdict| matches!(verdict, MutationResult::Unreached)).count();
     println!("mutations: {found} of {} found, {unreached} in lines that no seed comes to", verdicts.len());
     Ok(true)
 }
@@ -105,47 +105,53 @@ fn each<T: Send, R: Send, E: Send>(
     results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
-fn ask(binary: &Path, rest: &[String], seed: u64) -> Result<Asked, String> {
+fn probe_seed(binary: &Path, rest: &[String], seed: u64) -> Result<SeedReach, String> {
     let (told, last) = seeds::both_outputs(binary, rest, ("REACHED", String::new()), seed)
         .map_err(|words| format!("seed {seed} fails: {words}"))?;
     let numbers = told.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok());
     let workload = last.strip_prefix("passed ").and_then(|rest| rest.split(':').next());
-    Ok(Asked { seed, workload: workload.unwrap_or_default().to_owned(), reached: numbers.collect() })
+    Ok(SeedReach { seed, workload: workload.unwrap_or_default().to_owned(), reached: numbers.collect() })
 }
 
-fn told(site: &Site, verdict: &Verdict) -> String {
+fn format_verdict(site: &MutationSite, verdict: &MutationResult) -> String {
     let place = format!("{}:{}: {}", site.path, site.line, site.what);
     match verdict {
-        Verdict::Found(by) => {
+        MutationResult::Found(by) => {
             let words = by.words.lines().next().unwrap_or_default();
             let (seed, count, seconds) = (by.seed, by.seeds, by.seconds);
             format!("found by seed {seed}, {count} seeds, {seconds:.1} s: {place}\n    {words}")
         }
-        Verdict::Missed(seeds) => format!("NOT FOUND by {seeds} seeds: {place}"),
-        Verdict::Unreached => format!("NOT REACHED: {place}"),
+        MutationResult::Missed(seeds) => format!("NOT FOUND by {seeds} seeds: {place}"),
+        MutationResult::Unreached => format!("NOT REACHED: {place}"),
     }
 }
 
 /// Runs the seeds that reach the mutation, then other seeds of their workloads in turn.
-fn judge(binary: &Path, rest: &[String], number: usize, asked: &[Asked], budget: Duration) -> Verdict {
-    let reach: Vec<&Asked> = asked.iter().filter(|one| one.reached.contains(&number)).collect();
+fn test_mutation(
+    binary: &Path,
+    rest: &[String],
+    number: usize,
+    asked: &[SeedReach],
+    budget: Duration,
+) -> MutationResult {
+    let reach: Vec<&SeedReach> = asked.iter().filter(|one| one.reached.contains(&number)).collect();
     let workloads: BTreeSet<&str> = reach.iter().map(|one| one.workload.as_str()).collect();
     if workloads.is_empty() {
-        return Verdict::Unreached;
+        return MutationResult::Unreached;
     }
     let of = |workload: &str| [rest, &["--only".to_owned(), workload.to_owned()]].concat();
     let known = reach.iter().map(|one| (one.seed, rest.to_vec()));
     let others = (ASKED + 1..).flat_map(|seed| workloads.iter().map(move |workload| (seed, of(workload))));
     let runs = known.chain(others);
     match seeds::search(binary, runs, ("MUTATION", number.to_string()), budget) {
-        (_, Some(found)) => Verdict::Found(found),
-        (seeds, None) => Verdict::Missed(seeds),
+        (_, Some(found)) => MutationResult::Found(found),
+        (seeds, None) => MutationResult::Missed(seeds),
     }
 }
 
 /// Chooses places at random, at most one on each line.
-fn choose(all: &[Site], seed: u64, count: usize) -> Vec<(usize, Site)> {
-    let mut left: Vec<&Site> = all.iter().collect();
+fn choose(all: &[MutationSite], seed: u64, count: usize) -> Vec<(usize, MutationSite)> {
+    let mut left: Vec<&MutationSite> = all.iter().collect();
     let mut lines = BTreeSet::new();
     let mut chosen = Vec::new();
     let mut state = seed;
@@ -163,10 +169,14 @@ fn choose(all: &[Site], seed: u64, count: usize) -> Vec<(usize, Site)> {
 }
 
 /// Builds with all mutations that compile, and removes the others from `chosen`.
-fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> Result<PathBuf, String> {
+fn compile(
+    root: &Path,
+    scratch: &Scratch,
+    chosen: &mut Vec<(usize, MutationSite)>,
+) -> Result<PathBuf, String> {
     for _ in 0..TRIES {
         scratch
-            .restore_but(|name| name.starts_with("crates/core/src/") || name == "crates/mem/src/lib.rs")?;
+            .restore_except(|name| name.starts_with("crates/core/src/") || name == "crates/mem/src/lib.rs")?;
         write(root, scratch, chosen)?;
         let words = match scratch.build() {
             Ok(binary) => return Ok(binary),
@@ -197,7 +207,7 @@ fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> R
 }
 
 /// Writes the engine with these changes into the copy.
-fn write(root: &Path, scratch: &Scratch, chosen: &[(usize, Site)]) -> Result<(), String> {
+fn write(root: &Path, scratch: &Scratch, chosen: &[(usize, MutationSite)]) -> Result<(), String> {
     let read =
         |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let mem = "crates/mem/src/lib.rs";
@@ -248,7 +258,8 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
         let all = sites::all(root);
         let [first, second] = [7, 7].map(|seed| choose(&all, seed, 50));
-        let lines = |chosen: &[(usize, Site)]| chosen.iter().map(|(_, site)| site.line).collect::<Vec<_>>();
+        let lines =
+            |chosen: &[(usize, MutationSite)]| chosen.iter().map(|(_, site)| site.line).collect::<Vec<_>>();
         assert_eq!(first.len(), 50);
         assert_eq!(lines(&first), lines(&second));
     }

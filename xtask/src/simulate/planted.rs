@@ -4,13 +4,18 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Wanted;
+use super::SimulateOptions;
 use super::faults::{self, Fault};
 use super::scratch::Scratch;
-use super::seeds::{self, Found};
+use super::seeds::{self, FailedSeed};
 
 /// Runs the faults. Returns true if all were found, except for those that are marked as not found.
-pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String]) -> Result<bool, String> {
+pub(super) fn run(
+    root: &Path,
+    target: &Path,
+    wanted: &SimulateOptions,
+    names: &[String],
+) -> Result<bool, String> {
     let mut all = faults::all(root)?;
     if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
@@ -62,7 +67,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String])
 }
 
 /// Returns the table row of a fault that was found.
-fn row(one: &Fault, by: &Found) -> String {
+fn row(one: &Fault, by: &FailedSeed) -> String {
     let mut workloads = by.words.lines().filter_map(|line| line.trim().strip_prefix("workload "));
     let workload = workloads.next_back().and_then(|rest| rest.split(',').next()).unwrap_or_default();
     let title = one.title.trim_end_matches('.');
@@ -78,7 +83,7 @@ mod tests {
         let text = "A bell is lost.\nnot found: x\n";
         let one = Fault::parse("faults/bell.patch".into(), text).unwrap();
         let words = "FAILED: every thread waits\n  thread 1 main: Over\n  workload pair, hash 01".to_owned();
-        let by = Found { seed: 7, seeds: 9, seconds: 1.2, words };
+        let by = FailedSeed { seed: 7, seeds: 9, seconds: 1.2, words };
         assert_eq!(row(&one, &by), "| bell | A bell is lost | pair | 7 | 2 |");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqC
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::Wanted;
+use super::SimulateOptions;
 
 /// Longest run time of a seed. On a busy machine, a seed may take longer while its processor time
 /// still grows and is below half of this.
@@ -28,7 +28,7 @@ struct Totals {
 }
 
 /// A seed that has failed.
-pub(super) struct Found {
+pub(super) struct FailedSeed {
     pub(super) seed: u64,
     /// Number of seeds that were run until then.
     pub(super) seeds: u64,
@@ -43,7 +43,7 @@ fn command(binary: &Path, rest: &[String], seed: u64) -> Command {
 }
 
 /// Runs one seed, which prints its result itself.
-pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
+pub(super) fn one(binary: &Path, wanted: &SimulateOptions, seed: u64) -> ExitCode {
     let mut command = command(binary, &wanted.rest, seed);
     if wanted.trace {
         command.arg("--trace");
@@ -82,7 +82,7 @@ const FAULTS: [&str; 19] = [
 ];
 
 /// Leaves out one fault after the other, as long as the seed still fails.
-pub(super) fn shrink(binary: &Path, mut wanted: Wanted, seed: u64) -> ExitCode {
+pub(super) fn shrink(binary: &Path, mut wanted: SimulateOptions, seed: u64) -> ExitCode {
     let (passed, mut words) = outcome(command(binary, &wanted.rest, seed), LIMIT);
     if passed {
         println!("seed {seed} has passed");
@@ -161,7 +161,7 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
 
 /// Returns the end of a trace: times, threads and their steps. Leaves out system calls by which
 /// threads of the engine wait and wake each other up.
-fn story(trace: &str) -> String {
+fn summarize_trace(trace: &str) -> String {
     const LINES: usize = 30;
     const OWN: [&str; 5] = ["futex_", "epoll_", "timerfd_", "eventfd", "membarrier"];
     let is_told = |line: &&str| match line.split_once(" us  ") {
@@ -190,10 +190,10 @@ fn fails(binary: &Path, rest: &[String], seed: u64, limit: Duration) -> Option<S
 }
 
 /// Runs one seed. Returns it if it fails.
-pub(super) fn try_one(binary: &Path, rest: &[String], seed: u64) -> Option<Found> {
+pub(super) fn try_one(binary: &Path, rest: &[String], seed: u64) -> Option<FailedSeed> {
     let start = Instant::now();
     let words = fails(binary, rest, seed, LIMIT).filter(|words| !words.starts_with(TOO_LONG))?;
-    Some(Found { seed, seeds: 1, seconds: start.elapsed().as_secs_f64(), words })
+    Some(FailedSeed { seed, seeds: 1, seconds: start.elapsed().as_secs_f64(), words })
 }
 
 /// Runs seeds with their options on the calling thread, until one fails or the time is over. Returns
@@ -204,7 +204,7 @@ pub(super) fn search(
     runs: impl Iterator<Item = (u64, Vec<String>)>,
     variable: (&str, String),
     budget: Duration,
-) -> (u64, Option<Found>) {
+) -> (u64, Option<FailedSeed>) {
     let (start, mut seeds) = (Instant::now(), 0);
     for (seed, options) in runs {
         seeds += 1;
@@ -214,7 +214,7 @@ pub(super) fn search(
         let seconds = start.elapsed().as_secs_f64();
         let is_endless = || fails(binary, &options, seed, budget / 2).is_none();
         if !passed && (!words.starts_with(TOO_LONG) || is_endless()) {
-            return (seeds, Some(Found { seed, seeds, seconds, words }));
+            return (seeds, Some(FailedSeed { seed, seeds, seconds, words }));
         }
         if start.elapsed() >= budget {
             break;
@@ -239,9 +239,13 @@ pub(super) fn both_outputs(
 }
 
 /// Runs seeds from 1 on, on all cores, until one fails or the time is over. Returns their number.
-pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Duration) -> (u64, Option<Found>) {
+pub(super) fn search_on_all_cores(
+    binary: &Path,
+    rest: &[String],
+    budget: Duration,
+) -> (u64, Option<FailedSeed>) {
     let (next, is_over) = (AtomicU64::new(1), AtomicBool::new(false));
-    let found: Mutex<Option<Found>> = Mutex::new(None);
+    let found: Mutex<Option<FailedSeed>> = Mutex::new(None);
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..cores() {
@@ -256,7 +260,7 @@ pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Durati
                     let seconds = start.elapsed().as_secs_f64();
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     if found.as_ref().is_none_or(|found| seed < found.seed) {
-                        *found = Some(Found { seed, seeds: 0, seconds, words });
+                        *found = Some(FailedSeed { seed, seeds: 0, seconds, words });
                     }
                 }
             });
@@ -264,7 +268,7 @@ pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Durati
     });
     let seeds = next.into_inner() - 1;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (seeds, found.map(|found| Found { seeds, ..found }))
+    (seeds, found.map(|found| FailedSeed { seeds, ..found }))
 }
 
 pub(super) fn cores() -> usize {
@@ -327,7 +331,7 @@ pub(super) fn many(
                         }
                     }
                     if !passed && !words.starts_with(TOO_LONG) {
-                        words = format!("{}\n{words}", story(&outcome(Some("--trace")).1));
+                        words = format!("{}\n{words}", summarize_trace(&outcome(Some("--trace")).1));
                     }
                     totals.lock().unwrap_or_else(PoisonError::into_inner).add(&run, passed, &words);
                 }
@@ -384,7 +388,7 @@ mod tests {
     #[test]
     fn a_story_is_when_who_and_what() {
         let trace = "strategy Random\n  10.000 us  main   recv\n  11.000 us  io#2   epoll_wait(1) = 0\n  12.500 us  io#2   recv(18) = 7\nFAILED";
-        assert_eq!(story(trace), "  10.000 us  main   recv\n  12.500 us  io#2   recv(18) = 7");
+        assert_eq!(summarize_trace(trace), "  10.000 us  main   recv\n  12.500 us  io#2   recv(18) = 7");
     }
 
     #[test]

@@ -50,7 +50,7 @@ const RESULTS: [(&str, &str); 6] = [
 
 /// A change of one line.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
+pub(super) struct MutationSite {
     /// Path from the root.
     pub(super) path: String,
     /// Number of the line, from 1.
@@ -60,7 +60,7 @@ pub(super) struct Site {
     changed: String,
 }
 
-impl Site {
+impl MutationSite {
     /// Returns the line with the change as mutation number `number`.
     pub(super) fn changed(&self, number: usize) -> String {
         self.changed.replace(NUMBER, &number.to_string())
@@ -68,15 +68,15 @@ impl Site {
 }
 
 /// Returns all changes, in the order of the sources.
-pub(super) fn all(root: &Path) -> Vec<Site> {
+pub(super) fn all(root: &Path) -> Vec<MutationSite> {
     let folder = "crates/core/src";
     let mut sources = scan::sources(&root.join(folder));
     sources.retain(|source| PARTS.iter().any(|part| source.path.starts_with(part)) && !source.is_test);
     let sites = sources.iter().flat_map(of_source);
-    sites.map(|site| Site { path: format!("{folder}/{}", site.path), ..site }).collect()
+    sites.map(|site| MutationSite { path: format!("{folder}/{}", site.path), ..site }).collect()
 }
 
-fn of_source(source: &Source) -> Vec<Site> {
+fn of_source(source: &Source) -> Vec<MutationSite> {
     let lines: Vec<(usize, &str, &str)> = source.lines().collect();
     let mut sites = Vec::new();
     for (at, (number, code, text)) in lines.iter().enumerate() {
@@ -85,7 +85,7 @@ fn of_source(source: &Source) -> Vec<Site> {
         let context = (before.unwrap_or_default(), after);
         for (what, changed) in of_line(code, text, context) {
             let what = format!("{what}: `{}`", text.trim());
-            sites.push(Site { path: source.path.clone(), line: *number, what, changed });
+            sites.push(MutationSite { path: source.path.clone(), line: *number, what, changed });
         }
     }
     sites

@@ -8,44 +8,44 @@ pub(crate) const DEFAULT: &str = "default";
 
 /// Environment of the programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EnvironmentKind {
     Default,
     /// All threads of both programs on one processor.
     OneCore,
     /// Half the time of one processor for both programs together.
     HalfCore,
     /// The programs in two network namespaces.
-    Network(Wire),
+    Network(NetworkLink),
     /// `ipc` over the kernel's sockets.
     NoSharedMemory,
 }
 
 /// Delay and loss of packets between two namespaces, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wire {
+pub(crate) struct NetworkLink {
     pub(crate) delay_ms: u32,
     pub(crate) lost_per_mille: u32,
 }
 
-const fn wire(delay_ms: u32, lost_per_mille: u32) -> Kind {
-    Kind::Network(Wire { delay_ms, lost_per_mille })
+const fn wire(delay_ms: u32, lost_per_mille: u32) -> EnvironmentKind {
+    EnvironmentKind::Network(NetworkLink { delay_ms, lost_per_mille })
 }
 
 /// Every kind by its name.
-pub(crate) const KINDS: [(&str, Kind); 8] = [
-    (DEFAULT, Kind::Default),
-    ("one-core", Kind::OneCore),
-    ("half-core", Kind::HalfCore),
+pub(crate) const KINDS: [(&str, EnvironmentKind); 8] = [
+    (DEFAULT, EnvironmentKind::Default),
+    ("one-core", EnvironmentKind::OneCore),
+    ("half-core", EnvironmentKind::HalfCore),
     ("veth", wire(0, 0)),
     ("veth-delay", wire(1, 0)),
     ("veth-loss-0.1", wire(0, 1)),
     ("veth-loss-1", wire(0, 10)),
-    ("no-shared-memory", Kind::NoSharedMemory),
+    ("no-shared-memory", EnvironmentKind::NoSharedMemory),
 ];
 
-impl Kind {
+impl EnvironmentKind {
     /// Returns the kind of that name.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    pub(crate) fn from_name(name: &str) -> Result<Self, String> {
         if name == "far-cache" {
             return Err(
                 "far-cache is a state of the machine that every run reports, no environment that one can \
@@ -60,7 +60,7 @@ impl Kind {
     }
 
     /// Returns a description for the reader of a report.
-    pub(crate) fn what(self) -> String {
+    pub(crate) fn description(self) -> String {
         match self {
             Self::Default => "the unchanged machine".to_owned(),
             Self::OneCore => "both programs on one processor".to_owned(),
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-impl Wire {
+impl NetworkLink {
     /// Formats a number: `0.1`, `1`.
     pub(crate) fn percent(self) -> String {
         format!("{}", f64::from(self.lost_per_mille) / 10.0)

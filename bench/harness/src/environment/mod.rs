@@ -5,7 +5,7 @@
 //! group), options and variables. So a peer program does not depend on the kind, except for the addresses of
 //! two namespaces.
 //!
-//! Dropping a [`Made`] removes its environment: at the end, after a failure and after a signal (`interrupt`).
+//! Dropping a [`PreparedEnvironment`] removes its environment: at the end, after a failure and after a signal (`interrupt`).
 //! A killed harness leaves its environments behind; the next harness that creates one removes them.
 
 mod group;
@@ -14,9 +14,9 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use kind::{DEFAULT, Kind};
+pub(crate) use kind::{DEFAULT, EnvironmentKind};
 
-use plan::{Facts, Names, Plan, Step, Undo};
+use plan::{EnvironmentPlan, HostFacts, ObjectNames, Step, Undo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -39,9 +39,9 @@ pub(crate) struct Environment {
 
 /// An environment that exists until this is dropped, or that could not be created.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct PreparedEnvironment {
     pub(crate) environment: Environment,
-    pub(crate) around: Around,
+    pub(crate) command_changes: CommandChanges,
     /// Steps that undo the steps taken so far.
     undo: Vec<Undo>,
     /// Programs that run as long as it exists.
@@ -50,7 +50,7 @@ pub(crate) struct Made {
 
 /// Changes to the command line and the environment of a program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct CommandChanges {
     /// Words before the program's name.
     pub(crate) prefix: Vec<String>,
     /// Arguments after the program's own arguments.
@@ -60,30 +60,35 @@ pub(crate) struct Around {
 
 /// Creates each of the named environments, in the order of their kinds. An environment that cannot be created
 /// has the reason. Fails for an unknown name. Programs that an environment needs are in `programs`.
-pub(crate) fn make_all(names: &[String], programs: &Path) -> Result<Vec<Made>, String> {
-    names.iter().try_for_each(|name| Kind::named(name).map(drop))?;
-    let facts = Facts::here(programs);
+pub(crate) fn make_all(names: &[String], programs: &Path) -> Result<Vec<PreparedEnvironment>, String> {
+    names.iter().try_for_each(|name| EnvironmentKind::from_name(name).map(drop))?;
+    let facts = HostFacts::here(programs);
     remove_stale(&facts);
     let wanted = kind::KINDS.iter().filter(|(name, _)| names.iter().any(|wanted| wanted == name));
     Ok(wanted.map(|(name, kind)| make(name, *kind, &facts)).collect())
 }
 
-fn make(name: &str, kind: Kind, facts: &Facts) -> Made {
+fn make(name: &str, kind: EnvironmentKind, facts: &HostFacts) -> PreparedEnvironment {
     /// Distinguishes the environments of one harness.
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let names = Names::new(std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-    let environment = Environment { name: name.to_owned(), what: kind.what(), absent: None };
-    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
-    if let Err(reason) = plan::of(kind, &names, facts).and_then(|plan| made.take(plan)) {
+    let names = ObjectNames::new(std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let environment = Environment { name: name.to_owned(), what: kind.description(), absent: None };
+    let mut made = PreparedEnvironment {
+        environment,
+        command_changes: CommandChanges::default(),
+        undo: Vec::new(),
+        started: Vec::new(),
+    };
+    if let Err(reason) = plan::plan_for(kind, &names, facts).and_then(|plan| made.apply_plan(plan)) {
         made.remove();
         made.environment.absent = Some(if facts.root { reason } else { reason + "; this needs root" });
     }
     made
 }
 
-impl Made {
+impl PreparedEnvironment {
     /// Takes the steps of a plan, then tests whether a program starts in the environment.
-    fn take(&mut self, plan: Plan) -> Result<(), String> {
+    fn apply_plan(&mut self, plan: EnvironmentPlan) -> Result<(), String> {
         for (step, undo) in plan.steps {
             // Record the undo step first: a step that fails may be half done.
             self.undo.extend(undo);
@@ -91,10 +96,10 @@ impl Made {
                 self.environment.what += &format!(" ({way})");
             }
         }
-        self.around = plan.around;
-        match self.around.prefix.is_empty() {
+        self.command_changes = plan.command_changes;
+        match self.command_changes.prefix.is_empty() {
             true => Ok(()),
-            false => run(&[self.around.prefix.as_slice(), &["true".to_owned()]].concat()),
+            false => run(&[self.command_changes.prefix.as_slice(), &["true".to_owned()]].concat()),
         }
     }
 
@@ -142,7 +147,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for PreparedEnvironment {
     fn drop(&mut self) {
         self.remove();
     }
@@ -219,7 +224,7 @@ fn kill(processes: &str) {
 }
 
 /// Removes the environments of killed harnesses.
-fn remove_stale(facts: &Facts) {
+fn remove_stale(facts: &HostFacts) {
     let alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
     for name in plan::stale(&directory("/run/netns".as_ref()), alive) {
         remove_namespace(&name);

@@ -1,9 +1,9 @@
 //! Plans to create and remove an environment: a list of steps that depends only on its kind, its names and
 //! the machine.
 
-use super::Around;
+use super::CommandChanges;
 use super::group::Groups;
-use super::kind::{Kind, Wire};
+use super::kind::{EnvironmentKind, NetworkLink};
 use std::path::{Path, PathBuf};
 
 /// One step.
@@ -30,13 +30,13 @@ pub(super) enum Undo {
 
 /// Steps in order, each with its undo step if it needs one, and the changes to a program's command.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct EnvironmentPlan {
     pub(super) steps: Vec<(Step, Option<Undo>)>,
-    pub(super) around: Around,
+    pub(super) command_changes: CommandChanges,
 }
 
 /// Facts about the machine that the plans need.
-pub(super) struct Facts {
+pub(super) struct HostFacts {
     pub(super) groups: Result<Groups, String>,
     /// Processor for `one-core`.
     pub(super) processor: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct Facts {
     pub(super) root: bool,
 }
 
-impl Facts {
+impl HostFacts {
     pub(super) fn here(programs: &Path) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -64,13 +64,13 @@ impl Facts {
 
 /// Names of the objects created for one environment. They are unique, and identify the harness that owns
 /// them.
-pub(super) struct Names {
+pub(super) struct ObjectNames {
     base: String,
 }
 
 const STEM: &str = "taut-bench-";
 
-impl Names {
+impl ObjectNames {
     pub(super) fn new(pid: u32, number: u32) -> Self {
         Self { base: format!("{STEM}{pid}-{number}") }
     }
@@ -92,25 +92,29 @@ pub(super) fn stale(names: &[String], alive: impl Fn(u32) -> bool) -> Vec<String
 }
 
 /// Returns the plan of an environment, or the reason why it cannot be created.
-pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, String> {
-    let mut plan = Plan::default();
+pub(super) fn plan_for(
+    kind: EnvironmentKind,
+    names: &ObjectNames,
+    facts: &HostFacts,
+) -> Result<EnvironmentPlan, String> {
+    let mut plan = EnvironmentPlan::default();
     match kind {
-        Kind::Default => {}
-        Kind::OneCore => {
+        EnvironmentKind::Default => {}
+        EnvironmentKind::OneCore => {
             let processor = facts.processor.ok_or("the system does not say which processors may be used")?;
-            plan.around.prefix = words(&["taskset", "-c", &processor.to_string()]);
+            plan.command_changes.prefix = words(&["taskset", "-c", &processor.to_string()]);
         }
-        Kind::HalfCore => {
+        EnvironmentKind::HalfCore => {
             let (steps, group) = facts.groups.clone()?.steps(names.group());
             plan.steps = steps;
             // The shell joins the group and then becomes the program, so that all of the program runs inside.
             let join = "echo $$ >\"$0\" && exec \"$@\"";
-            plan.around.prefix =
+            plan.command_changes.prefix =
                 words(&["sh", "-c", join, &group.join("cgroup.procs").display().to_string()]);
         }
-        Kind::Network(wire) => network(&mut plan, wire, names, facts),
-        Kind::NoSharedMemory => {
-            plan.around.variables.insert("TAUT_IPC_MEMORY".to_owned(), "0".to_owned());
+        EnvironmentKind::Network(wire) => network(&mut plan, wire, names, facts),
+        EnvironmentKind::NoSharedMemory => {
+            plan.command_changes.variables.insert("TAUT_IPC_MEMORY".to_owned(), "0".to_owned());
         }
     }
     Ok(plan)
@@ -120,7 +124,7 @@ pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, Strin
 const NEAR: &str = "10.83.0.1";
 const FAR: &str = "10.83.0.2";
 
-fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
+fn network(plan: &mut EnvironmentPlan, wire: NetworkLink, names: &ObjectNames, facts: &HostFacts) {
     let (near, far) = names.namespaces();
     let near = near.as_str();
     let far = far.as_str();
@@ -143,8 +147,8 @@ fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
         plan.steps.push((in_order([near, far], facts.processor), None));
     }
     plan.steps.extend(disturbance(wire, [near, far], &facts.relay).map(|step| (step, None)));
-    plan.around.prefix = words(&["ip", "netns", "exec", near]);
-    plan.around.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
+    plan.command_changes.prefix = words(&["ip", "netns", "exec", near]);
+    plan.command_changes.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
 }
 
 /// Keep the packets of a connection in order, like a network card with one queue. Otherwise, each sending
@@ -165,8 +169,8 @@ fn in_order(sides: [&str; 2], processor: Option<u32>) -> Step {
 }
 
 /// Delays or loses packets. It disappears with the namespaces.
-fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
-    if wire == (Wire { delay_ms: 0, lost_per_mille: 0 }) {
+fn disturbance(wire: NetworkLink, sides: [&str; 2], relay: &Path) -> Option<Step> {
+    if wire == (NetworkLink { delay_ms: 0, lost_per_mille: 0 }) {
         return None;
     }
     let both = |step: &dyn Fn(&str) -> Vec<String>| sides.map(|side| Step::Run(step(side))).to_vec();
@@ -211,7 +215,7 @@ fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
 }
 
 /// TUN devices in place of the veth pair, and a program between them.
-fn relayed(wire: Wire, sides: [&str; 2], relay: &Path) -> Vec<Step> {
+fn relayed(wire: NetworkLink, sides: [&str; 2], relay: &Path) -> Vec<Step> {
     let [near, far] = sides;
     let run = |text: &[&str]| Step::Run(words(text));
     let mut steps = vec![run(&["ip", "-n", near, "link", "del", "wire"])];

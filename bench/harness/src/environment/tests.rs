@@ -5,13 +5,14 @@ use super::*;
 use group::Groups;
 use std::path::PathBuf;
 
-fn facts(groups: Result<Groups, String>) -> Facts {
-    Facts { groups, processor: Some(1), relay: "/programs/wire".into(), root: true }
+fn facts(groups: Result<Groups, String>) -> HostFacts {
+    HostFacts { groups, processor: Some(1), relay: "/programs/wire".into(), root: true }
 }
 
-fn plan_of(name: &str) -> Plan {
+fn plan_of(name: &str) -> EnvironmentPlan {
     let groups = Groups::V1("/groups".into());
-    plan::of(Kind::named(name).unwrap(), &Names::new(7, 3), &facts(Ok(groups))).unwrap()
+    plan::plan_for(EnvironmentKind::from_name(name).unwrap(), &ObjectNames::new(7, 3), &facts(Ok(groups)))
+        .unwrap()
 }
 
 /// An empty folder of this test.
@@ -25,8 +26,12 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn every_kind_has_a_name_of_its_own_and_says_what_it_is() {
     for (name, kind) in KINDS {
-        assert_eq!(Kind::named(name), Ok(kind));
-        assert_eq!(KINDS.iter().filter(|(_, other)| other.what() == kind.what()).count(), 1, "{name}");
+        assert_eq!(EnvironmentKind::from_name(name), Ok(kind));
+        assert_eq!(
+            KINDS.iter().filter(|(_, other)| other.description() == kind.description()).count(),
+            1,
+            "{name}"
+        );
     }
 }
 
@@ -35,16 +40,16 @@ fn one_core_takes_the_last_processor_that_may_be_used() {
     assert_eq!(plan::last_processor("Name:\tx\nCpus_allowed_list:\t0-3,8\nMems:\t0\n"), Some(8));
     assert_eq!(plan::last_processor("Cpus_allowed_list:\t0-1\n"), Some(1));
     assert_eq!(plan::last_processor("nothing"), None);
-    assert_eq!(plan_of("one-core").around.prefix, ["taskset", "-c", "1"]);
-    let nothing = Facts { processor: None, ..facts(Err("none".to_owned())) };
-    assert!(plan::of(Kind::OneCore, &Names::new(1, 1), &nothing).is_err());
+    assert_eq!(plan_of("one-core").command_changes.prefix, ["taskset", "-c", "1"]);
+    let nothing = HostFacts { processor: None, ..facts(Err("none".to_owned())) };
+    assert!(plan::plan_for(EnvironmentKind::OneCore, &ObjectNames::new(1, 1), &nothing).is_err());
 }
 
 #[test]
-fn names_tell_whose_they_are() {
-    let (near, far) = Names::new(7, 3).namespaces();
+fn names_identify_their_harness() {
+    let (near, far) = ObjectNames::new(7, 3).namespaces();
     assert_ne!(near, far);
-    assert_ne!(Names::new(7, 4).namespaces().0, near);
+    assert_ne!(ObjectNames::new(7, 4).namespaces().0, near);
     let names: Vec<String> =
         [near.as_str(), "taut-bench-8-0", "taut-bench-x", "mine", "taut-bench-"].map(str::to_owned).to_vec();
     assert_eq!(plan::stale(&names, |_| false), [near, "taut-bench-8-0".to_owned()]);
@@ -53,7 +58,7 @@ fn names_tell_whose_they_are() {
 
 /// Each object that a plan creates in the machine itself has an undo step.
 #[test]
-fn all_that_outlives_a_run_is_removed() {
+fn every_lasting_step_has_an_undo() {
     for (name, _) in KINDS {
         let plan = plan_of(name);
         for (step, undo) in &plan.steps {
@@ -127,9 +132,9 @@ fn half_a_core_is_a_quota_and_programs_join_its_group() {
         let mount = folder(&format!("group-{delegated}"));
         let control = mount.join("cgroup.subtree_control");
         let groups = Groups::V2 { mount: mount.clone(), delegated };
-        let made = make("half-core", Kind::HalfCore, &facts(Ok(groups)));
+        let made = make("half-core", EnvironmentKind::HalfCore, &facts(Ok(groups)));
         assert_eq!(made.environment.absent, None);
-        let group = PathBuf::from(made.around.prefix.last().unwrap()).parent().unwrap().to_owned();
+        let group = PathBuf::from(made.command_changes.prefix.last().unwrap()).parent().unwrap().to_owned();
         assert_eq!(std::fs::read_to_string(group.join("cpu.max")).unwrap(), "50000 100000");
         let joined: u32 =
             std::fs::read_to_string(group.join("cgroup.procs")).unwrap().trim().parse().unwrap();
@@ -143,7 +148,7 @@ fn half_a_core_is_a_quota_and_programs_join_its_group() {
 }
 
 #[test]
-fn what_was_made_before_a_step_failed_is_removed() {
+fn failed_plan_undoes_its_steps() {
     let mount = folder("failing");
     let steps = vec![
         (Step::MakeDirectory(mount.join("a")), Some(Undo::RemoveGroup(mount.join("a")))),
@@ -151,8 +156,14 @@ fn what_was_made_before_a_step_failed_is_removed() {
         (Step::MakeDirectory(mount.join("b")), Some(Undo::RemoveGroup(mount.join("b")))),
     ];
     let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
-    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
-    let reason = made.take(Plan { steps, around: Around::default() }).unwrap_err();
+    let mut made = PreparedEnvironment {
+        environment,
+        command_changes: CommandChanges::default(),
+        undo: Vec::new(),
+        started: Vec::new(),
+    };
+    let reason =
+        made.apply_plan(EnvironmentPlan { steps, command_changes: CommandChanges::default() }).unwrap_err();
     assert!(reason.contains("no such thing"), "{reason}");
     assert!(mount.join("a").exists());
     drop(made);
@@ -163,7 +174,12 @@ fn what_was_made_before_a_step_failed_is_removed() {
 #[test]
 fn the_first_way_that_works_is_taken_and_named() {
     let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
-    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
+    let mut made = PreparedEnvironment {
+        environment,
+        command_changes: CommandChanges::default(),
+        undo: Vec::new(),
+        started: Vec::new(),
+    };
     let ways = |commands: [&'static str; 2]| {
         Step::OneOf(commands.map(|command| (command, vec![Step::Run(plan::words(&[command]))])).to_vec())
     };
@@ -173,19 +189,25 @@ fn the_first_way_that_works_is_taken_and_named() {
 
 #[test]
 fn an_environment_that_cannot_be_made_says_why() {
-    let made = make("half-core", Kind::HalfCore, &facts(Err("no control groups are mounted".to_owned())));
+    let made =
+        make("half-core", EnvironmentKind::HalfCore, &facts(Err("no control groups are mounted".to_owned())));
     assert_eq!(made.environment.absent.as_deref(), Some("no control groups are mounted"));
-    let as_user = Facts { root: false, ..facts(Err("no".to_owned())) };
-    let made = make("half-core", Kind::HalfCore, &as_user);
+    let as_user = HostFacts { root: false, ..facts(Err("no".to_owned())) };
+    let made = make("half-core", EnvironmentKind::HalfCore, &as_user);
     assert_eq!(made.environment.absent.as_deref(), Some("no; this needs root"));
     assert!(plan::is_root("Name:\tx\nUid:\t1000\t0\t0\t0\n") && !plan::is_root("Uid:\t0\t1000\t0\t0\n"));
     assert!(make_all(&["moon".to_owned()], Path::new(".")).is_err());
 }
 
 #[test]
-fn what_was_started_ends_with_the_environment() {
+fn started_program_ends_with_environment() {
     let environment = Environment { name: "x".to_owned(), what: "x".to_owned(), absent: None };
-    let mut made = Made { environment, around: Around::default(), undo: Vec::new(), started: Vec::new() };
+    let mut made = PreparedEnvironment {
+        environment,
+        command_changes: CommandChanges::default(),
+        undo: Vec::new(),
+        started: Vec::new(),
+    };
     let start = |script: &str| Step::Start(plan::words(&["sh", "-c", script]));
     assert_eq!(made.step(&start("echo ready; exec sleep 100000")), Ok(None));
     assert!(made.step(&start("echo no such device >&2; exit 2")).unwrap_err().contains("no such device"));

@@ -1,6 +1,6 @@
 //! `benchmark_data.json`: the measurements of each run, and the figures derived from them.
 
-use super::trial::Kind;
+use super::trial::TrialKind;
 use crate::machine::Machine;
 use crate::statistics;
 use serde::{Deserialize, Serialize};
@@ -63,14 +63,14 @@ pub(crate) struct Cell {
 
 /// A figure: its name in `samples`, and its better direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Figure {
+pub(crate) enum LanguageFigure {
     Mean,
     P50,
     P99,
     Rate,
 }
 
-impl Figure {
+impl LanguageFigure {
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Mean => "mean_us",
@@ -90,15 +90,15 @@ impl Figure {
 }
 
 /// Name of a kind in the file.
-pub(crate) fn kind_name(kind: Kind) -> &'static str {
+pub(crate) fn kind_name(kind: TrialKind) -> &'static str {
     match kind {
-        Kind::Latency => "latency",
-        Kind::Throughput => "throughput",
+        TrialKind::Latency => "latency",
+        TrialKind::Throughput => "throughput",
     }
 }
 
 impl Cell {
-    pub(crate) fn values(&self, figure: Figure) -> &[f64] {
+    pub(crate) fn values(&self, figure: LanguageFigure) -> &[f64] {
         self.samples.get(figure.key()).map_or(&[], Vec::as_slice)
     }
 
@@ -109,14 +109,14 @@ impl Cell {
 
     /// Returns the median time of a round trip or a message, if it was measured.
     pub(crate) fn seconds_each(&self) -> Option<f64> {
-        match self.median(Figure::Rate) {
+        match self.median(LanguageFigure::Rate) {
             Some(rate) => Some(1.0 / rate),
-            None => self.median(Figure::Mean).map(|micros| 2e-6 * micros),
+            None => self.median(LanguageFigure::Mean).map(|micros| 2e-6 * micros),
         }
     }
 
     /// Returns `None` if every trial failed.
-    pub(crate) fn median(&self, figure: Figure) -> Option<f64> {
+    pub(crate) fn median(&self, figure: LanguageFigure) -> Option<f64> {
         let values = self.values(figure);
         (!values.is_empty()).then(|| statistics::median(values))
     }
@@ -140,7 +140,7 @@ impl Row {
     }
 
     /// Returns the cell with the longest count that has a result.
-    pub(crate) fn longest(&self, figure: Figure, size: u64) -> Option<&Cell> {
+    pub(crate) fn longest(&self, figure: LanguageFigure, size: u64) -> Option<&Cell> {
         self.cells
             .iter()
             .filter(|cell| cell.kind == figure.kind() && cell.size == size)
@@ -157,7 +157,7 @@ pub(crate) struct Ratio {
 }
 
 /// Compares two cells. Returns `None` unless both have results.
-pub(crate) fn ratio(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
+pub(crate) fn ratio(subject: &Cell, reference: &Cell, figure: LanguageFigure) -> Option<Ratio> {
     let value = subject.median(figure)? / reference.median(figure)?;
     let interval = statistics::ratio_interval(subject.values(figure), reference.values(figure));
     Some(Ratio { value, interval })
@@ -165,7 +165,7 @@ pub(crate) fn ratio(subject: &Cell, reference: &Cell, figure: Figure) -> Option<
 
 /// Returns the overhead of a language over the baseline, as a share of the baseline's figure. More is worse
 /// for times and for rates.
-pub(crate) fn overhead(ratio: f64, figure: Figure) -> f64 {
+pub(crate) fn overhead(ratio: f64, figure: LanguageFigure) -> f64 {
     if figure.smaller_is_better() { ratio - 1.0 } else { 1.0 - ratio }
 }
 
@@ -303,8 +303,8 @@ mod tests {
         let merged = old.merge(new);
         assert_eq!(merged.rows[0].language, "cpp");
         let go = merged.row("go", "libzmq").unwrap();
-        assert_eq!(go.cell("throughput", 64, 0).unwrap().median(Figure::Rate), Some(1.0));
-        assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
+        assert_eq!(go.cell("throughput", 64, 0).unwrap().median(LanguageFigure::Rate), Some(1.0));
+        assert_eq!(go.longest(LanguageFigure::Rate, 64).unwrap().median(LanguageFigure::Rate), Some(3.0));
     }
 
     #[test]
@@ -316,12 +316,12 @@ mod tests {
         )]);
         let merged = old.merge(data(vec![row("go", "libzmq", vec![cell(64, 0, &[3.0])])]));
         let go = merged.row("go", "libzmq").unwrap();
-        assert_eq!(go.longest(Figure::Rate, 64).unwrap().median(Figure::Rate), Some(3.0));
-        assert_eq!(go.longest(Figure::Rate, 8).unwrap().median(Figure::Rate), Some(4.0));
+        assert_eq!(go.longest(LanguageFigure::Rate, 64).unwrap().median(LanguageFigure::Rate), Some(3.0));
+        assert_eq!(go.longest(LanguageFigure::Rate, 8).unwrap().median(LanguageFigure::Rate), Some(4.0));
     }
 
     #[test]
-    fn what_was_not_measured_again_keeps_its_date() {
+    fn old_measurement_keeps_its_date() {
         let mut old = data(vec![row("go", "libzmq", vec![cell(64, 0, &[1.0]), cell(64, 1, &[2.0])])]);
         old.rows[0].date = "May".to_owned();
         let mut new = data(vec![row("go", "libzmq", vec![cell(64, 1, &[3.0])])]);
@@ -334,8 +334,8 @@ mod tests {
 
     #[test]
     fn more_overhead_is_worse_for_times_and_rates() {
-        assert!((overhead(1.5, Figure::Mean) - 0.5).abs() < 1e-9);
-        assert!((overhead(0.25, Figure::Rate) - 0.75).abs() < 1e-9);
+        assert!((overhead(1.5, LanguageFigure::Mean) - 0.5).abs() < 1e-9);
+        assert!((overhead(0.25, LanguageFigure::Rate) - 0.75).abs() < 1e-9);
         assert_eq!((band(-0.2), band(0.1), band(0.3), band(0.75)), ("< 5 %", "5-20 %", "20-50 %", "> 50 %"));
     }
 }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use trial::{Kind, Libraries};
+use trial::{Libraries, TrialKind};
 
 /// Options of the command line.
 pub(crate) struct Arguments {
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plan {
+struct LanguagePlan {
     repeats: u32,
     sizes: Vec<u64>,
     /// Time limit of a trial with one of the longer counts; 0 for no limit.
@@ -80,14 +80,14 @@ struct Throughput {
 /// One cell of the plan.
 #[derive(Debug)]
 struct Point {
-    kind: Kind,
+    kind: TrialKind,
     size: u64,
     count: u64,
     length: usize,
     warm_up: u64,
 }
 
-impl Plan {
+impl LanguagePlan {
     fn read(directory: &Path) -> Result<Self, String> {
         let path = directory.join("plan.toml");
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -107,8 +107,8 @@ impl Plan {
                     points.push(Point { kind, size, count, length, warm_up });
                 }
             };
-            add(Kind::Latency, &self.latency.rounds, self.latency.warm_up);
-            add(Kind::Throughput, counts, self.throughput.warm_up);
+            add(TrialKind::Latency, &self.latency.rounds, self.latency.warm_up);
+            add(TrialKind::Throughput, counts, self.throughput.warm_up);
         }
         points.retain(|point| {
             (arguments.sizes.is_empty() || arguments.sizes.contains(&point.size))
@@ -121,7 +121,7 @@ impl Plan {
 
 /// Measures, merges with the existing file, and writes the pages. Returns true if no trial failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
-    let plan = Plan::read(&arguments.directory)?;
+    let plan = LanguagePlan::read(&arguments.directory)?;
     let points = plan.points(arguments);
     let repeats = arguments.repeats.unwrap_or(if arguments.quick { 2 } else { plan.repeats }).max(1);
     let libraries =
@@ -227,7 +227,7 @@ fn announce(
         println!("{name:<16} SKIPPED: {reason}");
     }
     for point in points {
-        let what = if point.kind == Kind::Latency { "round trips" } else { "messages" };
+        let what = if point.kind == TrialKind::Latency { "round trips" } else { "messages" };
         println!("{repeats} times {} {what} of {} bytes", point.count, point.size);
     }
 }

@@ -1,11 +1,11 @@
 //! Pages of `docs/results`: `analysis.md` about all languages, and one page for each.
 
-use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, band, overhead, ratio};
+use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, band, overhead, ratio};
 use super::plots::short;
 use crate::statistics::{Verdict, verdict};
 use std::fmt::Write;
 
-const FIGURES: [Figure; 2] = [Figure::Mean, Figure::Rate];
+const FIGURES: [LanguageFigure; 2] = [LanguageFigure::Mean, LanguageFigure::Rate];
 
 /// Returns every page: file name under the results, and text.
 pub(super) fn all(data: &Data) -> Vec<(String, String)> {
@@ -16,27 +16,29 @@ pub(super) fn all(data: &Data) -> Vec<(String, String)> {
     pages
 }
 
-fn figure_title(figure: Figure) -> &'static str {
+fn figure_title(figure: LanguageFigure) -> &'static str {
     match figure {
-        Figure::Mean => "Latency (half a round trip, mean)",
-        Figure::P50 => "Latency, p50",
-        Figure::P99 => "Latency, p99",
-        Figure::Rate => "Throughput",
+        LanguageFigure::Mean => "Latency (half a round trip, mean)",
+        LanguageFigure::P50 => "Latency, p50",
+        LanguageFigure::P99 => "Latency, p99",
+        LanguageFigure::Rate => "Throughput",
     }
 }
 
-fn value(figure: Figure, value: Option<f64>) -> String {
+fn value(figure: LanguageFigure, value: Option<f64>) -> String {
     match value {
         None => "failed".to_owned(),
-        Some(value) if figure == Figure::Rate && value >= 1e6 => format!("{} M/s", short(value / 1e6)),
-        Some(value) if figure == Figure::Rate => format!("{} K/s", short(value / 1e3)),
+        Some(value) if figure == LanguageFigure::Rate && value >= 1e6 => {
+            format!("{} M/s", short(value / 1e6))
+        }
+        Some(value) if figure == LanguageFigure::Rate => format!("{} K/s", short(value / 1e3)),
         Some(value) => format!("{} µs", short(value)),
     }
 }
 
 /// Formats a ratio with its interval. Bold if it was lost, `~` if the interval contains
 /// 1.
-fn ratio_text(ratio: Option<Ratio>, figure: Figure) -> String {
+fn ratio_text(ratio: Option<Ratio>, figure: LanguageFigure) -> String {
     let Some(ratio) = ratio else { return String::new() };
     let (low, high) = ratio.interval;
     let text = match verdict(ratio.interval, figure.smaller_is_better()) {
@@ -47,7 +49,7 @@ fn ratio_text(ratio: Option<Ratio>, figure: Figure) -> String {
     format!("{text} ({}..{})", short(low), short(high))
 }
 
-fn gain(data: &Data, language: &str, figure: Figure, size: u64) -> Option<Ratio> {
+fn gain(data: &Data, language: &str, figure: LanguageFigure, size: u64) -> Option<Ratio> {
     let ours = data.row(language, "tautline")?.longest(figure, size)?;
     let theirs = data.row(language, "libzmq")?.longest(figure, size)?;
     ratio(ours, theirs, figure)
@@ -73,7 +75,7 @@ fn analysis(data: &Data) -> String {
     text.push_str("\n![Tautline beside libzmq](plots/dashboard.svg)\n");
     summary(data, &mut text);
     for figure in FIGURES {
-        let plot = if figure == Figure::Rate { "throughput" } else { "latency" };
+        let plot = if figure == LanguageFigure::Rate { "throughput" } else { "latency" };
         let _ = write!(text, "\n## {}\n\n![{plot}](plots/{plot}.svg)\n\n", figure_title(figure));
         table_of(data, figure, &mut text);
     }
@@ -136,7 +138,7 @@ fn summary(data: &Data, text: &mut String) {
     let sizes = data.sizes();
     for figure in FIGURES {
         for size in &sizes {
-            let what = if figure == Figure::Rate { "rate" } else { "latency" };
+            let what = if figure == LanguageFigure::Rate { "rate" } else { "latency" };
             let _ = write!(text, " {what}, {size} B |");
         }
     }
@@ -170,7 +172,7 @@ fn summary(data: &Data, text: &mut String) {
     }
 }
 
-fn table_of(data: &Data, figure: Figure, text: &mut String) {
+fn table_of(data: &Data, figure: LanguageFigure, text: &mut String) {
     let sizes = data.sizes();
     text.push_str("| language | binding | library |");
     for size in &sizes {
@@ -196,7 +198,7 @@ fn overheads(data: &Data, text: &mut String) {
     text.push_str("| language | library |");
     for figure in FIGURES {
         for size in &sizes {
-            let what = if figure == Figure::Rate { "rate" } else { "latency" };
+            let what = if figure == LanguageFigure::Rate { "rate" } else { "latency" };
             let _ = write!(text, " {what}, {size} B |");
         }
     }
@@ -250,10 +252,10 @@ fn page(data: &Data, language: &Row) -> String {
         let _ = write!(text, "\n## On {}\n\n", library_title(&row.library));
         text.push_str("| | size | count | trials | median | smallest..largest | to C++ on the same | last trial |\n|---|--:|--:|--:|--:|---|---|---|\n");
         for cell in &row.cells {
-            let figures: &[Figure] = if cell.kind == Figure::Rate.kind() {
-                &[Figure::Rate]
+            let figures: &[LanguageFigure] = if cell.kind == LanguageFigure::Rate.kind() {
+                &[LanguageFigure::Rate]
             } else {
-                &[Figure::Mean, Figure::P50, Figure::P99]
+                &[LanguageFigure::Mean, LanguageFigure::P50, LanguageFigure::P99]
             };
             for &figure in figures {
                 line(data, row, cell, figure, &mut text);
@@ -270,7 +272,7 @@ fn page(data: &Data, language: &Row) -> String {
     text
 }
 
-fn line(data: &Data, row: &Row, cell: &Cell, figure: Figure, text: &mut String) {
+fn line(data: &Data, row: &Row, cell: &Cell, figure: LanguageFigure, text: &mut String) {
     let values = cell.values(figure);
     let (low, high) = crate::statistics::range(values);
     let compared = data

@@ -1,6 +1,6 @@
 //! Plots of `docs/results`: bars beside each other for every language, drawn by `plotters`.
 
-use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, ratio};
+use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, ratio};
 use crate::statistics::range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -39,17 +39,21 @@ pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
     let figures = |figure| data.sizes().into_iter().map(move |size| absolute(data, figure, size)).collect();
     let gains =
         |figure| data.sizes().into_iter().map(move |size| gains(data, figure, size)).collect::<Vec<_>>();
-    let mut dashboard = gains(Figure::Rate);
-    dashboard.extend(gains(Figure::Mean));
+    let mut dashboard = gains(LanguageFigure::Rate);
+    dashboard.extend(gains(LanguageFigure::Mean));
     let mut speeds: Vec<Panel> =
-        data.sizes().into_iter().map(|size| speeds(data, Figure::Rate, size)).collect();
-    speeds.extend(data.sizes().into_iter().map(|size| self::speeds(data, Figure::Mean, size)));
+        data.sizes().into_iter().map(|size| speeds(data, LanguageFigure::Rate, size)).collect();
+    speeds.extend(data.sizes().into_iter().map(|size| self::speeds(data, LanguageFigure::Mean, size)));
     let plots: [(&str, &str, Vec<Panel>); 4] = [
-        ("latency", "Latency: half a round trip, mean, in µs (shorter is better)", figures(Figure::Mean)),
+        (
+            "latency",
+            "Latency: half a round trip, mean, in µs (shorter is better)",
+            figures(LanguageFigure::Mean),
+        ),
         (
             "throughput",
             "Throughput in thousands of messages per second (longer is better)",
-            figures(Figure::Rate),
+            figures(LanguageFigure::Rate),
         ),
         ("speed", "Speed in per cent of C++ on libzmq (longer is better)", speeds),
         (
@@ -86,19 +90,19 @@ fn colour(library: &str) -> RGBColor {
     }
 }
 
-fn size_title(figure: Figure, size: u64) -> String {
-    let what = if figure == Figure::Rate { "throughput" } else { "latency" };
+fn size_title(figure: LanguageFigure, size: u64) -> String {
+    let what = if figure == LanguageFigure::Rate { "throughput" } else { "latency" };
     format!("{what}, {size} B")
 }
 
-fn absolute(data: &Data, figure: Figure, size: u64) -> Panel {
+fn absolute(data: &Data, figure: LanguageFigure, size: u64) -> Panel {
     let groups = data.languages().into_iter().map(|language| {
         data.rows
             .iter()
             .filter(|row| row.language == language.language)
             .filter_map(|row| {
                 let cell = row.longest(figure, size)?;
-                let unit = if figure == Figure::Rate { 1e3 } else { 1.0 };
+                let unit = if figure == LanguageFigure::Rate { 1e3 } else { 1.0 };
                 let value = cell.median(figure)? / unit;
                 let (low, high) = range(cell.values(figure));
                 let ends = (low / unit, high / unit);
@@ -110,7 +114,7 @@ fn absolute(data: &Data, figure: Figure, size: u64) -> Panel {
 }
 
 /// Plots the speed of every language on either library. C++ on libzmq is 100 per cent.
-fn speeds(data: &Data, figure: Figure, size: u64) -> Panel {
+fn speeds(data: &Data, figure: LanguageFigure, size: u64) -> Panel {
     let baseline = data.row(BASELINE, "libzmq").and_then(|row| row.longest(figure, size));
     let bar = |row: &Row| {
         let better = better(row.longest(figure, size)?, baseline?, figure)?;
@@ -124,7 +128,7 @@ fn speeds(data: &Data, figure: Figure, size: u64) -> Panel {
     Panel { title: size_title(figure, size), groups: groups.collect(), mark: Some((100.0, "100 %")) }
 }
 
-fn gains(data: &Data, figure: Figure, size: u64) -> Panel {
+fn gains(data: &Data, figure: LanguageFigure, size: u64) -> Panel {
     let groups = data.languages().into_iter().map(|language| {
         let gain = data.row(&language.language, "tautline").and_then(|ours| {
             let theirs = data.row(&language.language, "libzmq")?.longest(figure, size)?;
@@ -143,7 +147,7 @@ fn gains(data: &Data, figure: Figure, size: u64) -> Panel {
 }
 
 /// Returns how many times as good the subject is, for rates and for times.
-fn better(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
+fn better(subject: &Cell, reference: &Cell, figure: LanguageFigure) -> Option<Ratio> {
     if figure.smaller_is_better() {
         ratio(reference, subject, figure)
     } else {

@@ -6,8 +6,8 @@
 
 use super::data::{self, Cell, Row};
 use super::language::Language;
-use super::trial::{self, Kind, Libraries, Task};
-use super::{Plan, Point};
+use super::trial::{self, Libraries, Task, TrialKind};
+use super::{LanguagePlan, Point};
 use crate::machine;
 use crate::progress::{Progress, clock};
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 /// Assumed duration of a trial before the first one of its kind.
 const SHORT_GUESS: Duration = Duration::from_millis(1500);
 /// Fixed part of a trial: starting two processes, connecting, warming up.
-const AROUND: Duration = Duration::from_millis(600);
+const TRIAL_OVERHEAD: Duration = Duration::from_millis(600);
 /// Shortest interval between two writes of the file.
-const KEEP: Duration = Duration::from_secs(5);
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of failures after which a cell is skipped: a hang costs minutes each time.
 const GIVE_UP: usize = 2;
 
@@ -28,7 +28,7 @@ const GIVE_UP: usize = 2;
 pub(super) struct Rounds<'a> {
     pub(super) languages: &'a [Language],
     pub(super) points: &'a [Point],
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a LanguagePlan,
     pub(super) repeats: u32,
     pub(super) libraries: &'a Libraries,
     pub(super) scratch: &'a Path,
@@ -58,18 +58,18 @@ impl Rounds<'_> {
         let began = Instant::now();
         let mut rows = self.begin()?;
         let mut kept = Instant::now();
-        let mut progress = Progress::new(self.left(&rows));
+        let mut progress = Progress::new(self.remaining_time(&rows));
         for round in 0..self.repeats as usize {
             for (place, point) in self.points.iter().enumerate() {
                 for at in 0..rows.len() {
                     if rows[at].cells[place].trials() == 0 {
                         rows[at].cells[place].count = self.count(&rows, at, place);
                     }
-                    if !self.wanted(&rows[at].cells[place], round) {
+                    if !self.is_due(&rows[at].cells[place], round) {
                         continue;
                     }
                     if self.part.is_some_and(|part| began.elapsed() >= part) {
-                        self.keep(&rows)?;
+                        self.save(&rows)?;
                         return Ok(Outcome::Interrupted(done(&rows), self.trials(&rows)));
                     }
                     let start = Instant::now();
@@ -78,7 +78,7 @@ impl Rounds<'_> {
                     rows[at].cells[place].trial_seconds = took.as_secs_f64();
                     rows[at].cells[place].date = machine::date();
                     progress.advance(took);
-                    progress.expect_more(self.left(&rows));
+                    progress.expect_more(self.remaining_time(&rows));
                     progress.show(&format!(
                         "{} on {}: {} of {} bytes, {}",
                         rows[at].language,
@@ -87,8 +87,8 @@ impl Rounds<'_> {
                         point.size,
                         clock(took)
                     ));
-                    if kept.elapsed() >= KEEP {
-                        self.keep(&rows)?;
+                    if kept.elapsed() >= SAVE_INTERVAL {
+                        self.save(&rows)?;
                         kept = Instant::now();
                     }
                 }
@@ -135,7 +135,7 @@ impl Rounds<'_> {
         Ok(rows)
     }
 
-    fn keep(&self, rows: &[Row]) -> Result<(), String> {
+    fn save(&self, rows: &[Row]) -> Result<(), String> {
         let unfinished = Unfinished { key: self.key.clone(), rows: rows.to_vec() };
         let text = serde_json::to_string(&unfinished).map_err(|e| e.to_string())?;
         // Write to a new file, so that the old one stays complete until the new one is.
@@ -169,7 +169,7 @@ impl Rounds<'_> {
     }
 
     /// True if the cell has a trial in this round.
-    fn wanted(&self, cell: &Cell, round: usize) -> bool {
+    fn is_due(&self, cell: &Cell, round: usize) -> bool {
         cell.count > 0 && cell.trials() <= round && cell.failures.len() < GIVE_UP
     }
 
@@ -197,7 +197,7 @@ impl Rounds<'_> {
     }
 
     /// Estimates the remaining time from the known durations.
-    fn left(&self, rows: &[Row]) -> Duration {
+    fn remaining_time(&self, rows: &[Row]) -> Duration {
         let cells = rows.iter().flat_map(|row| &row.cells);
         cells
             .filter(|cell| cell.count > 0 && cell.failures.len() < GIVE_UP)
@@ -207,7 +207,7 @@ impl Rounds<'_> {
                 } else if cell.length == 0 {
                     SHORT_GUESS
                 } else {
-                    AROUND + Duration::from_secs_f64(self.plan.budget_seconds)
+                    TRIAL_OVERHEAD + Duration::from_secs_f64(self.plan.budget_seconds)
                 };
                 let trials = self.repeats.saturating_sub(u32::try_from(cell.trials()).unwrap_or(u32::MAX));
                 each * trials
@@ -233,8 +233,8 @@ fn done(rows: &[Row]) -> usize {
 
 fn empty_cell(point: &Point, language: &Language) -> Cell {
     let count = match point.kind {
-        Kind::Latency => point.count,
-        Kind::Throughput => (point.count / language.slow).max(2),
+        TrialKind::Latency => point.count,
+        TrialKind::Throughput => (point.count / language.slow).max(2),
     };
     Cell {
         kind: data::kind_name(point.kind).to_owned(),

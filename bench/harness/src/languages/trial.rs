@@ -24,7 +24,7 @@ impl Libraries {
 
 /// One measurement task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TrialKind {
     Latency,
     Throughput,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 /// The four numbers in the arguments of a pair of programs.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TrialKind,
     pub(crate) size: u64,
     pub(crate) count: u64,
     pub(crate) warm_up: u64,
@@ -52,7 +52,7 @@ struct Line {
 /// Time limit of a trial.
 const LIMIT: Duration = Duration::from_secs(180);
 /// Interval between two checks of the processes until their library is known.
-const LOOK: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Runs the task once. Returns the measurements by name: `mean_us`, `p50_us` and `p99_us`, or
 /// `messages_per_second`.
@@ -67,8 +67,8 @@ pub(crate) fn run(
     let endpoint = format!("tcp://127.0.0.1:{port}");
     // The measuring side prints the result: the requester, or the receiver.
     let (local, remote, measuring) = match task.kind {
-        Kind::Latency => ("local_lat", "remote_lat", 1),
-        Kind::Throughput => ("local_thr", "remote_thr", 0),
+        TrialKind::Latency => ("local_lat", "remote_lat", 1),
+        TrialKind::Throughput => ("local_thr", "remote_thr", 0),
     };
     let mut sides = Vec::new();
     for program in [local, remote] {
@@ -77,19 +77,20 @@ pub(crate) fn run(
         command.args([task.size, task.count, task.warm_up].map(|number| number.to_string()));
         command.env_remove("LD_PRELOAD").env_remove("LD_LIBRARY_PATH");
         choose(&mut command, language.swap, library, libraries);
-        match Side::start(command, &scratch.join(program)) {
+        match TrialProcess::start(command, &scratch.join(program)) {
             Ok(side) => sides.push(side),
             Err(reason) => return Err(format!("{program}: {reason}")),
         }
     }
-    let line = watch(&mut sides, measuring, &|maps| proven(maps, language, library, libraries))?;
+    let line =
+        wait_for_result(&mut sides, measuring, &|maps| verify_library(maps, language, library, libraries))?;
     let line: Line = serde_json::from_str(&line).map_err(|e| format!("{e} in: {line}"))?;
     if !line.verified || line.count != task.count || line.size != task.size {
         return Err("it measured something else than it was asked to".to_owned());
     }
     let wanted: &[&str] = match task.kind {
-        Kind::Latency => &["mean_us", "p50_us", "p99_us"],
-        Kind::Throughput => &["messages_per_second"],
+        TrialKind::Latency => &["mean_us", "p50_us", "p99_us"],
+        TrialKind::Throughput => &["messages_per_second"],
     };
     wanted
         .iter()
@@ -115,7 +116,7 @@ fn choose(command: &mut Command, swap: Swap, library: &str, libraries: &Librarie
 
 /// Checks whether a process with these mapped files uses the intended library. Returns `None` while that is
 /// unknown.
-fn proven(
+fn verify_library(
     maps: &str,
     language: &Language,
     library: &str,
@@ -145,14 +146,14 @@ fn proven(
     }
 }
 
-struct Side {
+struct TrialProcess {
     child: Child,
     output: mpsc::Receiver<String>,
     errors: PathBuf,
     proven: bool,
 }
 
-impl Side {
+impl TrialProcess {
     fn start(mut command: Command, errors: &Path) -> Result<Self, String> {
         let file = std::fs::File::create(errors).map_err(|e| e.to_string())?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
@@ -168,7 +169,7 @@ impl Side {
         Ok(Self { child, output, errors: errors.to_owned(), proven: false })
     }
 
-    fn look(&mut self, proof: &dyn Fn(&str) -> Option<Result<(), String>>) -> Result<(), String> {
+    fn check_library(&mut self, proof: &dyn Fn(&str) -> Option<Result<(), String>>) -> Result<(), String> {
         if self.proven {
             return Ok(());
         }
@@ -183,13 +184,13 @@ impl Side {
         Ok(())
     }
 
-    fn last_words(&self) -> String {
+    fn last_error_line(&self) -> String {
         let said = std::fs::read_to_string(&self.errors).unwrap_or_default();
         said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
     }
 }
 
-impl Drop for Side {
+impl Drop for TrialProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -197,8 +198,8 @@ impl Drop for Side {
 }
 
 /// Waits for both processes. Returns the line of the measuring side.
-fn watch(
-    sides: &mut [Side],
+fn wait_for_result(
+    sides: &mut [TrialProcess],
     measuring: usize,
     proof: &dyn Fn(&str) -> Option<Result<(), String>>,
 ) -> Result<String, String> {
@@ -209,10 +210,11 @@ fn watch(
             return Err(format!("hung: killed after {} s", LIMIT.as_secs()));
         }
         for side in sides.iter_mut() {
-            side.look(proof)?;
+            side.check_library(proof)?;
         }
         // After the proof, the checks stop, so that they do not disturb the measurement.
-        let patience = if sides.iter().all(|side| side.proven) { LOOK * 50 } else { LOOK };
+        let patience =
+            if sides.iter().all(|side| side.proven) { CHECK_INTERVAL * 50 } else { CHECK_INTERVAL };
         for (side, output) in sides.iter_mut().zip(&mut outputs) {
             if output.is_some() {
                 continue;
@@ -221,7 +223,7 @@ fn watch(
                 *output = Some(text);
                 let status = side.child.wait().map_err(|e| e.to_string())?;
                 if !status.success() {
-                    return Err(format!("{status}: {}", side.last_words()));
+                    return Err(format!("{status}: {}", side.last_error_line()));
                 }
             }
         }
@@ -234,7 +236,7 @@ fn watch(
         .lines()
         .find(|line| line.starts_with('{'))
         .map(str::to_owned)
-        .ok_or_else(|| format!("no result: {}", sides[measuring].last_words()))
+        .ok_or_else(|| format!("no result: {}", sides[measuring].last_error_line()))
 }
 
 fn free_port() -> std::io::Result<u16> {
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn another_libzmq_than_the_wanted_one_is_noticed() {
         let told = |swap, library: &str, files: &[&str]| {
-            proven(&maps(files), &language(swap), library, &libraries()).map(|told| told.is_ok())
+            verify_library(&maps(files), &language(swap), library, &libraries()).map(|told| told.is_ok())
         };
         let (ours, theirs) = ("/t/libzmq.so", "/b/libzmq.so.5.2.5");
         assert_eq!(told(Swap::Loader, "tautline", &["/lib/libc.so.6"]), None);

@@ -6,7 +6,7 @@ mod charts;
 mod svg;
 mod tables;
 
-use crate::results::{Figure, Ratio, Results, State, smaller_is_better};
+use crate::results::{Figure, MachineState, Ratio, Results, smaller_is_better};
 use crate::scenario::{Cell, pattern_title};
 use crate::statistics::{Verdict, median, range};
 use crate::table::{ratio_text, three, unit, value};
@@ -47,7 +47,7 @@ pub(crate) fn html(results: &Results) -> String {
     page += &format!(
         "A virtual machine may alternate between states: the state changed during {} of {} runs. Over inproc, only runs in equal states are compared (a cache \
          line crosses in under {:.0} ns in the fast state).</p>\n",
-        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count(),
+        results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == MachineState::Changed).count(),
         results.cells.iter().map(|f| f.states.len()).sum::<usize>(),
         results.calibration.fast_below_line_ns
     );
@@ -98,7 +98,7 @@ fn cards(results: &Results, library: &str) -> String {
     let rates: Vec<&Ratio> = ratios(results, library, RATE).collect();
     let mut html = String::from("<div class=\"cards\">\n");
     if !rates.is_empty() {
-        let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::sound);
+        let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::is_sound);
         let won = rates.iter().filter(|r| r.won()).filter(sound).count();
         // A cell without a ratio has failed: it counts as not won.
         let all = results.cells.iter().filter(|f| f.library == library && f.metric == RATE).count();

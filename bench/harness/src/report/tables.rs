@@ -1,7 +1,7 @@
 //! Tables of the report: every figure, and the facts about machine and versions.
 
 use super::{micro, svg::escape};
-use crate::environments::{self, Entry};
+use crate::environment_table::{self, CellResult};
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Standing;
@@ -88,14 +88,14 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
             None => "<td class=\"bad\">\u{2013}</td>".to_owned(),
         };
     }
-    let flawed = figures.iter().any(|f| f.unsupported.is_none() && !f.sound());
+    let flawed = figures.iter().any(|f| f.unsupported.is_none() && !f.is_sound());
     let class = if flawed { " class=\"bad\"" } else { "" };
     html + &format!("<td{class}>{}</td>", escape(&losses(&figures).replace('/', " / ")))
 }
 
 /// Each library's cells by environment.
 pub(super) fn environments(results: &Results) -> String {
-    if !environments::is_of_interest(results) {
+    if !environment_table::is_of_interest(results) {
         return String::new();
     }
     let mut html = String::from(
@@ -103,7 +103,7 @@ pub(super) fn environments(results: &Results) -> String {
          lost: all of it is below; level: it holds 1 and lies within 5 % of it; open: the runs do not tell.</p>\n",
     );
     for library in results.libraries.iter().skip(1) {
-        let rows = environments::rows(results, &library.name);
+        let rows = environment_table::rows(results, &library.name);
         html +=
             &format!("<div class=\"scroll\"><table>\n<tr><th class=\"l\">{}</th>", escape(&library.title));
         for environment in &results.environments {
@@ -117,7 +117,7 @@ pub(super) fn environments(results: &Results) -> String {
         }
         html += "<tr class=\"new\"><td class=\"l\">won / lost / level / open</td>";
         for column in 0..results.environments.len() {
-            let tally = environments::tally(&rows, column).map(|number| number.to_string());
+            let tally = environment_table::tally(&rows, column).map(|number| number.to_string());
             html += &format!("<td>{}</td>", tally.join(" / "));
         }
         html += "</tr></table></div>\n";
@@ -136,12 +136,13 @@ pub(super) fn environments(results: &Results) -> String {
         };
     }
     html += "</ul>\n";
-    html + &environments::memory(results).map_or(String::new(), |text| format!("<p>{}</p>\n", escape(&text)))
+    html + &environment_table::memory(results)
+        .map_or(String::new(), |text| format!("<p>{}</p>\n", escape(&text)))
 }
 
-fn environment_entry(entry: &Entry<'_>) -> String {
+fn environment_entry(entry: &CellResult<'_>) -> String {
     let class = match (entry, entry.standing()) {
-        (Entry::Failed, _) => "bad",
+        (CellResult::Failed, _) => "bad",
         (_, Some(Standing::Won)) => "win",
         (_, Some(Standing::Lost)) => "under",
         _ => "",

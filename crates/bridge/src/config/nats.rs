@@ -6,7 +6,7 @@ use async_nats::ServerAddr;
 use toml::Spanned;
 
 use super::{Lines, file};
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 
 /// NATS servers, and the login of the bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +57,18 @@ pub struct Tls {
 }
 
 /// Checks the table of the file. Every named file must exist and be readable.
-pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
+pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
     let (line, servers) = lines.take(raw.servers);
     let servers = servers.into_vec();
     if servers.is_empty() {
-        return Err(Fault::new(line, "there is no server: servers = [\"nats://127.0.0.1:4222\"]"));
+        return Err(BridgeError::new(line, "there is no server: servers = [\"nats://127.0.0.1:4222\"]"));
     }
     for server in &servers {
         let address: ServerAddr = server
             .parse()
-            .map_err(|error| Fault::new(line, format!("{server:?} is not a NATS server: {error}")))?;
+            .map_err(|error| BridgeError::new(line, format!("{server:?} is not a NATS server: {error}")))?;
         if address.username().is_some() || address.password().is_some() {
-            return Err(Fault::new(
+            return Err(BridgeError::new(
                 line,
                 "put names and passwords into `user` and `password_file`, not into the address",
             ));
@@ -94,35 +94,40 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
         }
         (None, None) => {}
         (Some(user), None) => {
-            return Err(Fault::new(lines.take(user).0, "`user` needs `password_file`"));
+            return Err(BridgeError::new(lines.take(user).0, "`user` needs `password_file`"));
         }
-        (None, Some(path)) => return Err(Fault::new(lines.take(path).0, "`password_file` needs `user`")),
+        (None, Some(path)) => {
+            return Err(BridgeError::new(lines.take(path).0, "`password_file` needs `user`"));
+        }
     }
     if let Some((line, _)) = logins.get(1) {
-        return Err(Fault::new(*line, "only one login: `credentials`, `nkey_file`, `token_file`, or `user`"));
+        return Err(BridgeError::new(
+            *line,
+            "only one login: `credentials`, `nkey_file`, `token_file`, or `user`",
+        ));
     }
     let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
     let tls = raw.tls.map_or(Ok(Tls::default()), |raw| tls(raw, lines))?;
     Ok(Nats { line, servers, login_line, login, tls })
 }
 
-fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, Fault> {
+fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, BridgeError> {
     let ca = raw.ca.map(|path| readable(path, lines)).transpose()?.map(|(_, path)| path);
     let identity = match (raw.certificate, raw.key) {
         (Some(certificate), Some(key)) => Some((readable(certificate, lines)?.1, readable(key, lines)?.1)),
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => {
-            return Err(Fault::new(lines.take(one).0, "`certificate` and `key` go together"));
+            return Err(BridgeError::new(lines.take(one).0, "`certificate` and `key` go together"));
         }
     };
     Ok(Tls { ca, identity })
 }
 
 /// Checks that a file can be read.
-fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), Fault> {
+fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), BridgeError> {
     let (line, path) = lines.take(path);
     match tautline_names::file::open(&path) {
         Ok(_) => Ok((line, path)),
-        Err(error) => Err(Fault::new(line, format!("{}: {error}", path.display()))),
+        Err(error) => Err(BridgeError::new(line, format!("{}: {error}", path.display()))),
     }
 }

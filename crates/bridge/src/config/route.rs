@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::file::{self, OneOrMore};
 use super::{Lines, duration, name};
-use crate::fault::Fault;
+use crate::fault::BridgeError;
 use crate::topic::Mapping;
 
 /// Default number of messages on their way to the stream.
@@ -141,7 +141,7 @@ const SUBSCRIPTIONS: usize = 10_000;
 const PROMISES: &str = "the promises are \"as it comes\", \"stored\", \"worked off\" and \"replay\"";
 
 /// Checks the table of the file.
-pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault> {
+pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, BridgeError> {
     let table = lines.of(Some(raw.span()));
     let mut raw = raw.into_inner();
     let (line, name) = name(raw.name.clone(), lines)?;
@@ -151,7 +151,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
         let known = types.iter().find(|(known, _)| *known == socket);
         known.map(|(_, socket)| *socket).ok_or_else(|| {
             let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
-            Fault::new(
+            BridgeError::new(
                 socket_line,
                 format!("{socket:?} is not a socket of a route {promise:?}: use {}", names.join(", ")),
             )
@@ -163,7 +163,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
         "stored" => fits(&[("PULL", T::Pull), ("SUB", T::Sub), ("ROUTER", T::Router)])?,
         "worked off" => fits(&[("DEALER", T::Dealer), ("ROUTER", T::Router)])?,
         "replay" => fits(&[("PUB", T::Pub)])?,
-        _ => return Err(Fault::new(promise_line, format!("{promise:?} is not a promise: {PROMISES}"))),
+        _ => return Err(BridgeError::new(promise_line, format!("{promise:?} is not a promise: {PROMISES}"))),
     };
     let mapping = mapping(&mut raw, lines)?;
     let stream_line = raw.stream.as_ref().map_or(line, |stream| lines.of(Some(stream.span())));
@@ -177,22 +177,22 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
     let notify = matches!(job, Job::WorkedOff { .. }) && socket == T::Router;
     let patient = matches!(job, Job::Replay { .. });
     let link = link(&mut raw, socket, lines, line, notify, patient)?;
-    if let Some((line, what)) = left(&raw, lines) {
+    if let Some((line, what)) = unused_key(&raw, lines) {
         let what =
             format!("`{what}` is not valid in a route {promise:?} whose socket is {}", raw.socket.get_ref());
-        return Err(Fault::new(line.max(table), what));
+        return Err(BridgeError::new(line.max(table), what));
     }
     Ok(Route { name, link, mapping, job, line, stream_line })
 }
 
-fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, Fault> {
+fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, BridgeError> {
     let (line, subject) = lines.take(raw.subject.clone());
     let separator = match raw.separator.take() {
         None => b'.',
         Some(value) => match lines.take(value) {
             (_, text) if text.len() == 1 && text.as_bytes()[0].is_ascii_graphic() => text.as_bytes()[0],
             (line, text) => {
-                return Err(Fault::new(
+                return Err(BridgeError::new(
                     line,
                     format!("{text:?} is not a separator: use one character, such as \"/\""),
                 ));
@@ -201,7 +201,8 @@ fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, Fault> {
     };
     let topic = raw.topic.take().map(|topic| lines.take(topic).1).unwrap_or_default();
     let whole_tokens = raw.whole_tokens.take().is_some_and(Spanned::into_inner);
-    Mapping::new(&subject, topic.as_bytes(), separator, whole_tokens).map_err(|what| Fault::new(line, what))
+    Mapping::new(&subject, topic.as_bytes(), separator, whole_tokens)
+        .map_err(|what| BridgeError::new(line, what))
 }
 
 fn link(
@@ -211,61 +212,62 @@ fn link(
     line: usize,
     notify: bool,
     patient: bool,
-) -> Result<Link, Fault> {
-    let list = |value: Option<Spanned<OneOrMore>>| -> Result<Vec<String>, Fault> {
+) -> Result<Link, BridgeError> {
+    let list = |value: Option<Spanned<OneOrMore>>| -> Result<Vec<String>, BridgeError> {
         let Some(value) = value else { return Ok(Vec::new()) };
         let (line, value) = lines.take(value);
         let endpoints = value.into_vec();
         for endpoint in &endpoints {
             let known = ["tcp://", "ipc://", "ws://", "wss://", "vsock://"];
             if !known.iter().any(|scheme| endpoint.starts_with(scheme)) {
-                return Err(Fault::new(
+                return Err(BridgeError::new(
                     line,
                     format!("{endpoint:?} is not an endpoint: {}...", known.join("..., ")),
                 ));
             }
-            endpoint::check(endpoint).map_err(|error| Fault::new(line, format!("{endpoint:?}: {error}")))?;
+            endpoint::check(endpoint)
+                .map_err(|error| BridgeError::new(line, format!("{endpoint:?}: {error}")))?;
         }
         Ok(endpoints)
     };
     let (bind, connect) = (list(raw.bind.take())?, list(raw.connect.take())?);
     if bind.is_empty() && connect.is_empty() {
-        return Err(Fault::new(line, "the route has no endpoint: `bind` or `connect`"));
+        return Err(BridgeError::new(line, "the route has no endpoint: `bind` or `connect`"));
     }
     let subscribe = match (socket, raw.subscribe.take()) {
         (SocketType::Sub, None) => vec![String::new()],
         (SocketType::Sub, Some(topics)) => topics.into_inner().into_vec(),
         (_, None) => Vec::new(),
         (_, Some(topics)) => {
-            return Err(Fault::new(lines.of(Some(topics.span())), "only a SUB takes `subscribe`"));
+            return Err(BridgeError::new(lines.of(Some(topics.span())), "only a SUB takes `subscribe`"));
         }
     };
     let hwm = match raw.hwm.take().map(|hwm| lines.take(hwm)) {
-        Some((line, 0)) => return Err(Fault::new(line, "`hwm` is at least 1")),
+        Some((line, 0)) => return Err(BridgeError::new(line, "`hwm` is at least 1")),
         hwm => hwm.map(|(_, hwm)| hwm),
     };
     let max_message_bytes = raw.max_message_bytes.take();
     Ok(Link { socket, bind, connect, subscribe, hwm, max_message_bytes, notify, patient })
 }
 
-fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, Fault> {
+fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, BridgeError> {
     let group = raw.queue_group.take().map(|group| name(group, lines)).transpose()?.map(|(_, group)| group);
     let queue = within(raw.queue.take(), lines, "queue", 1..=1_000_000)?.unwrap_or(1000);
     let subscriptions = within(raw.max_subscriptions.take(), lines, "max_subscriptions", 1..=10_000_000)?;
     Ok(Job::Deliver { group, queue, subscriptions: subscriptions.unwrap_or(SUBSCRIPTIONS) })
 }
 
-fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
     let id_part = within(raw.id_part.take(), lines, "id_part", 0..=4095)?;
     Ok(Job::Stored { stream, window, id_part })
 }
 
-fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let consumer = raw.consumer.take().ok_or_else(|| {
-        Fault::new(
+        BridgeError::new(
             line,
             "a route \"worked off\" needs `consumer`, a name under which the stream stores its position",
         )
@@ -274,24 +276,24 @@ fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Jo
     let answer_line = raw.answer_within.as_ref().map_or(line, |value| lines.of(Some(value.span())));
     let answer_within = duration(raw.answer_within.take(), lines)?.unwrap_or(Duration::from_secs(30));
     if answer_within < Duration::from_millis(100) {
-        return Err(Fault::new(answer_line, "`answer_within` is at least 100ms"));
+        return Err(BridgeError::new(answer_line, "`answer_within` is at least 100ms"));
     }
     let attempts = match raw.attempts.take().map(|attempts| lines.take(attempts)) {
-        Some((line, 0)) => return Err(Fault::new(line, "`attempts` is at least 1")),
+        Some((line, 0)) => return Err(BridgeError::new(line, "`attempts` is at least 1")),
         attempts => attempts.map(|(_, attempts)| attempts),
     };
     let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
     Ok(Job::WorkedOff { stream, consumer, window, answer_within, attempts })
 }
 
-fn replay(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+fn replay(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let start = match raw.start.take().map(|start| lines.take(start)) {
         None => Start::First,
         Some((line, value)) => start(&value).ok_or_else(|| {
             let what =
                 "`start` is \"first\", \"new\", the number of a message, or a time: \"2026-11-25T10:00:00Z\"";
-            Fault::new(line, what)
+            BridgeError::new(line, what)
         })?,
     };
     let sequence = raw.sequence.take().is_some_and(Spanned::into_inner);
@@ -311,10 +313,10 @@ fn start(value: &toml::Value) -> Option<Start> {
     }
 }
 
-fn stream(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<String, Fault> {
+fn stream(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<String, BridgeError> {
     let stream = raw.stream.take();
-    let stream =
-        stream.ok_or_else(|| Fault::new(line, "the route needs `stream`, the name of one of JetStream"))?;
+    let stream = stream
+        .ok_or_else(|| BridgeError::new(line, "the route needs `stream`, the name of one of JetStream"))?;
     name(stream, lines).map(|(_, stream)| stream)
 }
 
@@ -323,17 +325,17 @@ fn within(
     lines: Lines<'_>,
     what: &str,
     range: std::ops::RangeInclusive<usize>,
-) -> Result<Option<usize>, Fault> {
+) -> Result<Option<usize>, BridgeError> {
     match value.map(|value| lines.take(value)) {
         Some((line, value)) if !range.contains(&value) => {
-            Err(Fault::new(line, format!("`{what}` is {} to {}", range.start(), range.end())))
+            Err(BridgeError::new(line, format!("`{what}` is {} to {}", range.start(), range.end())))
         }
         value => Ok(value.map(|(_, value)| value)),
     }
 }
 
 /// Returns a key that the route does not use, with its line.
-fn left(raw: &file::Route, lines: Lines<'_>) -> Option<(usize, &'static str)> {
+fn unused_key(raw: &file::Route, lines: Lines<'_>) -> Option<(usize, &'static str)> {
     fn at<T>(value: &Option<Spanned<T>>, lines: Lines<'_>) -> Option<usize> {
         value.as_ref().map(|value| lines.of(Some(value.span())))
     }

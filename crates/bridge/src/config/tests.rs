@@ -3,7 +3,7 @@ use super::*;
 const NATS: &str = "[nats]\nservers = \"nats://127.0.0.1:4222\"\n";
 
 /// Parses a file with one route. The given lines begin in line 4.
-fn route(lines: &str) -> Result<Config, Fault> {
+fn route(lines: &str) -> Result<Config, BridgeError> {
     Config::parse(&format!("{NATS}[[routes]]\n{lines}"))
 }
 

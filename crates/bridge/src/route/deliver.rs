@@ -14,7 +14,7 @@ use tautline::Multipart;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{AT_ONCE, Course, as_parts, incoming};
+use super::{AT_ONCE, RouteContext, as_parts, incoming};
 use crate::config::Job;
 use crate::stop::Stop;
 use crate::topic::filters;
@@ -27,7 +27,7 @@ const WIDE: u64 = u64::MAX;
 /// A message, and the number of the subscription that delivered it.
 type Brought = (u64, async_nats::Message);
 
-pub async fn run(socket: Socket, course: &Arc<Course>, stop: Stop) {
+pub async fn run(socket: Socket, course: &Arc<RouteContext>, stop: Stop) {
     let Job::Deliver { queue, subscriptions, .. } = course.route.job else { return };
     let (sender, receiver) = mpsc::channel(queue);
     if matches!(socket, Socket::Pub(_)) {
@@ -40,7 +40,7 @@ pub async fn run(socket: Socket, course: &Arc<Course>, stop: Stop) {
 
 async fn publish(
     mut socket: Socket,
-    course: &Arc<Course>,
+    course: &Arc<RouteContext>,
     mut subscriptions: Subscriptions,
     mut messages: mpsc::Receiver<Brought>,
     mut stop: Stop,
@@ -48,10 +48,10 @@ async fn publish(
     loop {
         tokio::select! {
             biased;
-            () = stop.asked() => return,
+            () = stop.wait_requested() => return,
             wish = socket.recv() => match wish {
-                Ok(wish) => subscriptions.wish(&wish).await,
-                Err(error) if course.goes_on(&error) => {}
+                Ok(wish) => subscriptions.handle_request(&wish).await,
+                Err(error) if course.handle_recv_error(&error) => {}
                 Err(_) => return,
             },
             Some((number, message)) = messages.recv() => {
@@ -68,7 +68,7 @@ async fn publish(
 /// Sends a message to the subscribers that want it.
 fn hand_over(
     socket: &mut Socket,
-    course: &Course,
+    course: &RouteContext,
     subscriptions: &Subscriptions,
     number: u64,
     message: &async_nats::Message,
@@ -92,7 +92,7 @@ fn hand_over(
 
 async fn push(
     mut socket: Socket,
-    course: &Arc<Course>,
+    course: &Arc<RouteContext>,
     sender: mpsc::Sender<Brought>,
     mut messages: mpsc::Receiver<Brought>,
     mut stop: Stop,
@@ -105,13 +105,13 @@ async fn push(
     };
     let subscriber = match subscribed {
         Ok(subscriber) => subscriber,
-        Err(error) => return course.complain(error),
+        Err(error) => return course.report_problem(error),
     };
-    let mut reading = Some(Reading::start(course.clone(), 0, subscriber, sender));
+    let mut reading = Some(ReadTask::start(course.clone(), 0, subscriber, sender));
     loop {
         let message = tokio::select! {
             biased;
-            () = stop.asked(), if reading.is_some() => {
+            () = stop.wait_requested(), if reading.is_some() => {
                 // The workers still get the messages that are queued.
                 reading = None;
                 continue;
@@ -126,29 +126,34 @@ async fn push(
         };
         match socket.send(as_parts(&parts)).await {
             Ok(()) => course.counters.done.add(),
-            Err(error) if course.goes_on(&error) => course.counters.dropped.add(),
+            Err(error) if course.handle_recv_error(&error) => course.counters.dropped.add(),
             Err(_) => return,
         }
     }
 }
 
 /// Task that reads a subscription into the queue. Dropping it unsubscribes.
-struct Reading(JoinHandle<()>);
+struct ReadTask(JoinHandle<()>);
 
-impl Reading {
-    fn start(course: Arc<Course>, number: u64, mut from: Subscriber, queue: mpsc::Sender<Brought>) -> Self {
-        Reading(tokio::spawn(async move {
+impl ReadTask {
+    fn start(
+        course: Arc<RouteContext>,
+        number: u64,
+        mut from: Subscriber,
+        queue: mpsc::Sender<Brought>,
+    ) -> Self {
+        ReadTask(tokio::spawn(async move {
             while let Some(message) = from.next().await {
                 if queue.try_send((number, message)).is_err() {
                     course.counters.dropped.add();
-                    course.complain("the queue is full: messages are dropped");
+                    course.report_problem("the queue is full: messages are dropped");
                 }
             }
         }))
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReadTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -164,7 +169,7 @@ impl Drop for Reading {
 /// peer could then shut out the others. Instead, one subscription to the whole route delivers them
 /// all. Any peer could cause the same with an empty prefix.
 struct Subscriptions {
-    course: Arc<Course>,
+    course: Arc<RouteContext>,
     queue: mpsc::Sender<Brought>,
     /// Prefixes that the subscribers want. True if the subjects of the prefix are subscribed to.
     prefixes: HashMap<Vec<u8>, bool>,
@@ -176,14 +181,14 @@ struct Subscriptions {
     wide: bool,
     /// By subject: number of the subscription, number of prefixes that need it, and its reading
     /// task.
-    active: HashMap<String, (u64, usize, Reading)>,
+    active: HashMap<String, (u64, usize, ReadTask)>,
     next: u64,
     /// Limit of prefixes whose subjects are subscribed to.
     most: usize,
 }
 
 impl Subscriptions {
-    fn new(course: Arc<Course>, queue: mpsc::Sender<Brought>, most: usize) -> Self {
+    fn new(course: Arc<RouteContext>, queue: mpsc::Sender<Brought>, most: usize) -> Self {
         Subscriptions {
             course,
             queue,
@@ -198,7 +203,7 @@ impl Subscriptions {
     }
 
     /// Handles a subscription message: 1 or 0, then a prefix.
-    async fn wish(&mut self, message: &Multipart) {
+    async fn handle_request(&mut self, message: &Multipart) {
         let bytes = message.first().map_or(&[][..], |part| part.as_bytes());
         match bytes {
             [1, prefix @ ..] => self.subscribe(prefix).await,
@@ -216,15 +221,15 @@ impl Subscriptions {
         self.prefixes.insert(prefix.to_vec(), narrow);
         if narrow {
             self.narrow += 1;
-            self.take(prefix, self.next).await;
+            self.subscribe_subjects(prefix, self.next).await;
         } else if !self.wide {
             self.wide = true;
             let most = self.most;
-            self.course.complain(format_args!(
+            self.course.report_problem(format_args!(
                 "subscribers want more than `max_subscriptions` ({most}) topics: \
                  NATS sends all messages of the route"
             ));
-            self.take(&[], WIDE).await;
+            self.subscribe_subjects(&[], WIDE).await;
         }
     }
 
@@ -246,7 +251,7 @@ impl Subscriptions {
             let beyond = self.prefixes.iter().filter(|(_, narrow)| !**narrow);
             let beyond: Vec<_> = beyond.map(|(prefix, _)| prefix.clone()).collect();
             for prefix in beyond {
-                self.take(&prefix, self.next).await;
+                self.subscribe_subjects(&prefix, self.next).await;
                 self.prefixes.insert(prefix, true);
             }
             self.narrow = self.prefixes.len();
@@ -256,7 +261,7 @@ impl Subscriptions {
     }
 
     /// Subscribes to the subjects of a prefix, which do not overlap, under this number.
-    async fn take(&mut self, prefix: &[u8], number: u64) {
+    async fn subscribe_subjects(&mut self, prefix: &[u8], number: u64) {
         self.next += 1;
         for subject in self.course.route.mapping.wanted(prefix) {
             match self.active.entry(subject) {
@@ -264,10 +269,10 @@ impl Subscriptions {
                 Entry::Vacant(entry) => match self.course.nats.client.subscribe(entry.key().clone()).await {
                     Ok(subscriber) => {
                         let reading =
-                            Reading::start(self.course.clone(), number, subscriber, self.queue.clone());
+                            ReadTask::start(self.course.clone(), number, subscriber, self.queue.clone());
                         entry.insert((number, 1, reading));
                     }
-                    Err(error) => self.course.complain(error),
+                    Err(error) => self.course.report_problem(error),
                 },
             }
         }

@@ -3,20 +3,20 @@
 
 use tautline::Multipart;
 
-use super::{AT_ONCE, Course, Outgoing};
+use super::{AT_ONCE, Outgoing, RouteContext};
 use crate::stop::Stop;
 use crate::zmq::Socket;
 
-pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket {
+pub async fn run(mut socket: Socket, course: &RouteContext, mut stop: Stop) -> Socket {
     loop {
         let message = tokio::select! {
             biased;
-            () = stop.asked() => break,
+            () = stop.wait_requested() => break,
             message = socket.recv() => message,
         };
         match message {
             Ok(message) => pass(course, message).await,
-            Err(error) if course.goes_on(&error) => continue,
+            Err(error) if course.handle_recv_error(&error) => continue,
             Err(_) => break,
         }
         for _ in 1..AT_ONCE {
@@ -29,7 +29,7 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket 
     socket
 }
 
-async fn pass(course: &Course, message: Multipart) {
+async fn pass(course: &RouteContext, message: Multipart) {
     course.counters.received.add();
     match Outgoing::new(&course.route.mapping, message) {
         Ok(message) => publish(course, message).await,
@@ -37,10 +37,10 @@ async fn pass(course: &Course, message: Multipart) {
     }
 }
 
-async fn publish(course: &Course, message: Outgoing) {
+async fn publish(course: &RouteContext, message: Outgoing) {
     if !course.nats.is_connected() {
         course.counters.dropped.add();
-        return course.complain("there is no connection to NATS: messages are dropped");
+        return course.report_problem("there is no connection to NATS: messages are dropped");
     }
     let Outgoing { subject, headers, payload } = message;
     let client = &course.nats.client;
@@ -52,7 +52,7 @@ async fn publish(course: &Course, message: Outgoing) {
     match published {
         Ok(()) => {
             course.counters.done.add();
-            course.is_well();
+            course.report_recovery();
         }
         Err(error) => course.refuse(error),
     }

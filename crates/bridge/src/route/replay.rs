@@ -12,7 +12,7 @@ use async_nats::jetstream::consumer::{Consumer, DeliverPolicy};
 use bytes::Bytes;
 use tautline::{Error, Multipart};
 
-use super::{AT_ONCE, Course, as_parts, incoming, stream};
+use super::{AT_ONCE, RouteContext, as_parts, incoming, stream};
 use crate::config::{Job, Start};
 use crate::stop::Stop;
 use crate::zmq::Socket;
@@ -22,21 +22,21 @@ const PREFIXES_MAX: usize = 10_000;
 /// Delay before the next send to a subscriber that had no room.
 const ROOM: Duration = Duration::from_millis(1);
 
-pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
+pub async fn run(mut socket: Socket, course: &RouteContext, mut stop: Stop) {
     let mut prefixes = HashSet::new();
-    let mut tape = Tape::default();
+    let mut tape = ReplayState::default();
     loop {
         if prefixes.is_empty() {
-            tape = Tape::default();
+            tape = ReplayState::default();
         }
         tape.hand_over(&mut socket, course);
         let (full, active) = (tape.ready.is_some(), !prefixes.is_empty());
         tokio::select! {
             biased;
-            () = stop.asked() => return,
+            () = stop.wait_requested() => return,
             wish = socket.recv() => match wish {
                 Ok(wish) => note(&mut prefixes, &wish),
-                Err(error) => if !course.goes_on(&error) { return },
+                Err(error) => if !course.handle_recv_error(&error) { return },
             },
             () = tokio::time::sleep(ROOM), if full => {}
             message = tape.next(course), if active && !full => {
@@ -46,7 +46,7 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
                     if tape.ready.is_some() {
                         break;
                     }
-                    let Some(message) = stream::at_hand(course, &mut tape.messages) else { break };
+                    let Some(message) = stream::try_next(course, &mut tape.messages) else { break };
                     tape.take(course, Some(message));
                 }
             }
@@ -56,7 +56,7 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
 
 /// State of the replay.
 #[derive(Default)]
-struct Tape {
+struct ReplayState {
     messages: Option<pull::Ordered>,
     /// Sequence number of the last message taken.
     last: u64,
@@ -64,14 +64,14 @@ struct Tape {
     ready: Option<Vec<Bytes>>,
 }
 
-impl Tape {
+impl ReplayState {
     /// Returns the next message, or `None` if the stream has no further message now.
-    async fn next(&mut self, course: &Course) -> Option<jetstream::Message> {
+    async fn next(&mut self, course: &RouteContext) -> Option<jetstream::Message> {
         stream::next(course, &mut self.messages, consume(course, self.last)).await
     }
 
     /// Prepares a message for sending.
-    fn take(&mut self, course: &Course, message: Option<jetstream::Message>) {
+    fn take(&mut self, course: &RouteContext, message: Option<jetstream::Message>) {
         let (Some(message), Job::Replay { sequence, .. }) = (message, &course.route.job) else { return };
         let Ok(number) = message.info().map(|info| info.stream_sequence) else {
             // Request the messages again.
@@ -90,12 +90,12 @@ impl Tape {
     }
 
     /// Sends the prepared message, if there is room.
-    fn hand_over(&mut self, socket: &mut Socket, course: &Course) {
+    fn hand_over(&mut self, socket: &mut Socket, course: &RouteContext) {
         let Some(parts) = self.ready.take() else { return };
         match socket.try_send(as_parts(&parts)) {
             Ok(()) => course.counters.done.add(),
             Err(Error::WouldBlock) => self.ready = Some(parts),
-            Err(error) => course.complain(error),
+            Err(error) => course.report_problem(error),
         }
     }
 }
@@ -121,7 +121,7 @@ fn note(prefixes: &mut HashSet<Vec<u8>>, wish: &Multipart) {
     }
 }
 
-async fn consume(course: &Course, last: u64) -> Result<pull::Ordered, async_nats::Error> {
+async fn consume(course: &RouteContext, last: u64) -> Result<pull::Ordered, async_nats::Error> {
     let Job::Replay { stream, start, .. } = &course.route.job else {
         return Err("not a route of this kind".into());
     };

@@ -10,7 +10,7 @@
 //! and waits for no other peer. After the answer `stored`, a message survives a crash of the
 //! bridge.
 
-mod lanes;
+mod ordered_results;
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tautline::{Message, Multipart};
 
-use super::{AT_ONCE, Course, Outgoing};
+use super::{AT_ONCE, Outgoing, RouteContext};
 use crate::config::Job;
 use crate::envelope::PARTS;
 use crate::stop::Stop;
 use crate::topic::{header_value, name_value, takes};
 use crate::zmq::Socket;
-use lanes::Lanes;
+use ordered_results::OrderedResults;
 
 /// Delay before the second attempt. It doubles for each later attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -48,7 +48,7 @@ const ANSWERS_MAX: usize = 65_536;
 const UNHEARD: u32 = 3;
 
 /// Outcome of a message.
-struct Landed {
+struct PublishResult {
     /// Envelope of the message, if its sender waits for an answer.
     envelope: Option<Vec<Message>>,
     /// Position among the messages of its sender.
@@ -57,7 +57,7 @@ struct Landed {
     outcome: Result<PublishAck, String>,
 }
 
-pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> Socket {
+pub async fn run(mut socket: Socket, course: &Arc<RouteContext>, mut stop: Stop) -> Socket {
     let Job::Stored { window, id_part, stream } = &course.route.job else { return socket };
     let mut sender = Sender {
         course: course.clone(),
@@ -68,21 +68,21 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
         run: course.nats.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned(),
         number: 0,
     };
-    let mut flights: FuturesUnordered<BoxFuture<'static, Landed>> = FuturesUnordered::new();
-    let mut lanes = Lanes::default();
+    let mut flights: FuturesUnordered<BoxFuture<'static, PublishResult>> = FuturesUnordered::new();
+    let mut lanes = OrderedResults::default();
     let mut stopping = false;
     loop {
         course.counters.waiting.set(flights.len());
         tokio::select! {
             biased;
             Some(landed) = flights.next() => {
-                land(&mut socket, course, &mut lanes, landed);
+                finish_publication(&mut socket, course, &mut lanes, landed);
                 for _ in 1..AT_ONCE {
                     let Some(Some(landed)) = flights.next().now_or_never() else { break };
-                    land(&mut socket, course, &mut lanes, landed);
+                    finish_publication(&mut socket, course, &mut lanes, landed);
                 }
             }
-            () = stop.asked(), if !stopping => stopping = true,
+            () = stop.wait_requested(), if !stopping => stopping = true,
             message = socket.recv(), if !stopping && flights.len() < *window && lanes.len() < ANSWERS_MAX => match message {
                 Ok(message) => {
                     let flight = sender.send(message, &mut lanes).await;
@@ -93,7 +93,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
                         flights.push(flight);
                     }
                 }
-                Err(error) => stopping = !course.goes_on(&error),
+                Err(error) => stopping = !course.handle_recv_error(&error),
             },
             else => return socket,
         }
@@ -102,25 +102,30 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
 
 /// Answers the peer, if it waits for an answer, and updates the counters. An answer waits for the
 /// answers to earlier messages of its peer.
-fn land(socket: &mut Socket, course: &Course, lanes: &mut Lanes<Landed>, landed: Landed) {
+fn finish_publication(
+    socket: &mut Socket,
+    course: &RouteContext,
+    lanes: &mut OrderedResults<PublishResult>,
+    landed: PublishResult,
+) {
     match landed.envelope.as_deref().map(peer_of) {
-        None => tell(socket, course, landed),
+        None => send_result(socket, course, landed),
         Some(peer) => {
-            for landed in lanes.land(&peer, landed.ticket, landed) {
-                tell(socket, course, landed);
+            for landed in lanes.complete(&peer, landed.ticket, landed) {
+                send_result(socket, course, landed);
             }
         }
     }
 }
 
-fn tell(socket: &mut Socket, course: &Course, landed: Landed) {
+fn send_result(socket: &mut Socket, course: &RouteContext, landed: PublishResult) {
     let answer = match landed.outcome {
         Ok(ack) => {
             course.counters.done.add();
             if ack.duplicate {
                 course.counters.known.add();
             }
-            course.is_well();
+            course.report_recovery();
             ["stored".to_owned(), ack.sequence.to_string()]
         }
         Err(what) => {
@@ -139,7 +144,7 @@ fn tell(socket: &mut Socket, course: &Course, landed: Landed) {
 
 /// Publishes messages, and returns a future for each outcome.
 struct Sender {
-    course: Arc<Course>,
+    course: Arc<RouteContext>,
     stream: String,
     id_part: Option<usize>,
     /// True if peers wait for an answer.
@@ -153,15 +158,15 @@ impl Sender {
     async fn send(
         &mut self,
         mut message: Multipart,
-        lanes: &mut Lanes<Landed>,
-    ) -> BoxFuture<'static, Landed> {
+        lanes: &mut OrderedResults<PublishResult>,
+    ) -> BoxFuture<'static, PublishResult> {
         self.course.counters.received.add();
         let envelope = self.asked.then(|| envelope(&mut message));
         let ticket = envelope.as_deref().map_or(0, |envelope| lanes.enter(&peer_of(envelope)));
         let outgoing = match self.prepare(message) {
             Ok(outgoing) => outgoing,
             Err(what) => {
-                let landed = Landed { envelope, ticket, outcome: Err(what.to_owned()) };
+                let landed = PublishResult { envelope, ticket, outcome: Err(what.to_owned()) };
                 return Box::pin(std::future::ready(landed));
             }
         };
@@ -169,7 +174,7 @@ impl Sender {
         let first = publish(&self.course, &outgoing).await;
         let (course, stream, has_id) = (self.course.clone(), self.stream.clone(), self.id_part.is_some());
         Box::pin(async move {
-            let mut outcome = fly(&course, &stream, &outgoing, first).await;
+            let mut outcome = publish_until_stored(&course, &stream, &outgoing, first).await;
             if let Ok(ack) = &outcome
                 && ack.duplicate
                 && has_id
@@ -177,7 +182,7 @@ impl Sender {
             {
                 outcome = Err("the stream has another message with its id".to_owned());
             }
-            Landed { envelope, ticket, outcome }
+            PublishResult { envelope, ticket, outcome }
         })
     }
 
@@ -221,15 +226,15 @@ fn envelope(message: &mut Multipart) -> Vec<Message> {
     envelope
 }
 
-async fn publish(course: &Course, message: &Outgoing) -> Result<PublishAckFuture, PublishError> {
+async fn publish(course: &RouteContext, message: &Outgoing) -> Result<PublishAckFuture, PublishError> {
     let publication =
         PublishMessage::build().payload(message.payload.clone()).headers(message.headers.clone());
     course.nats.streams.send_publish(message.subject.clone(), publication).await
 }
 
 /// Publishes a message until the stream acknowledges it.
-async fn fly(
-    course: &Course,
+async fn publish_until_stored(
+    course: &RouteContext,
     stream: &str,
     message: &Outgoing,
     first: Result<PublishAckFuture, PublishError>,
@@ -267,7 +272,7 @@ async fn fly(
                     return Err(what);
                 }
                 if error.kind() != PublishErrorKind::BrokenPipe {
-                    course.complain(format_args!("not stored yet: {}", words(&error)));
+                    course.report_problem(format_args!("not stored yet: {}", words(&error)));
                 }
             }
         }
@@ -305,7 +310,7 @@ fn is_permanent(refusal: &jetstream::Error) -> bool {
 
 /// Returns the reason if no stream will accept the subject: the stream exists and does not have
 /// this subject.
-async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> {
+async fn misses(course: &RouteContext, stream: &str, subject: &str) -> Option<String> {
     let found = course.nats.streams.get_stream(stream).await.ok()?;
     let subjects = &found.cached_info().config.subjects;
     let has = subjects.iter().any(|filter| takes(filter, subject));
@@ -314,7 +319,7 @@ async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> 
 
 /// True if the stored message with this number differs from the published one. A message that was
 /// deleted or cannot be read counts as the same.
-async fn is_another(course: &Course, stream: &str, number: u64, published: &Outgoing) -> bool {
+async fn is_another(course: &RouteContext, stream: &str, number: u64, published: &Outgoing) -> bool {
     let Ok(stream) = course.nats.streams.get_stream_no_info(stream).await else { return false };
     let Ok(stored) = stream.get_raw_message(number).await else { return false };
     let parts = |headers: &async_nats::HeaderMap| headers.get(PARTS).map(|value| value.as_str().to_owned());

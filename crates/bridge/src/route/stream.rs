@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt};
 
-use super::Course;
+use super::RouteContext;
 
 /// Delay before a consumer is requested again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -15,7 +15,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// `messages` is `None`, `consume` creates the stream. Cancel-safe: a cancelled call has taken
 /// no message.
 pub async fn next<S, M, E>(
-    course: &Course,
+    course: &RouteContext,
     messages: &mut Option<S>,
     consume: impl Future<Output = Result<S, async_nats::Error>>,
 ) -> Option<M>
@@ -27,7 +27,7 @@ where
         match consume.await {
             Ok(stream) => *messages = Some(stream),
             Err(error) => {
-                course.complain(error);
+                course.report_problem(error);
                 tokio::time::sleep(AGAIN).await;
             }
         }
@@ -35,10 +35,10 @@ where
     };
     match open.next().await {
         Some(Ok(message)) => {
-            course.is_well();
+            course.report_recovery();
             return Some(message);
         }
-        Some(Err(error)) => course.complain(error),
+        Some(Err(error)) => course.report_problem(error),
         None => {}
     }
     *messages = None;
@@ -47,14 +47,14 @@ where
 }
 
 /// Returns the next message, if it has already arrived.
-pub fn at_hand<S, M, E>(course: &Course, messages: &mut Option<S>) -> Option<M>
+pub fn try_next<S, M, E>(course: &RouteContext, messages: &mut Option<S>) -> Option<M>
 where
     S: Stream<Item = Result<M, E>> + Unpin,
     E: Display,
 {
     match messages.as_mut()?.next().now_or_never()? {
         Some(Ok(message)) => return Some(message),
-        Some(Err(error)) => course.complain(error),
+        Some(Err(error)) => course.report_problem(error),
         None => {}
     }
     *messages = None;

@@ -1,12 +1,12 @@
 //! *Worked off*: from a stream to workers. A message is acknowledged when its worker has
 //! answered.
 //!
-//! JetStream redelivers a message that is not answered within the route's time, so each message
-//! is processed at least once. The workers are REP sockets behind a DEALER ([`asked`]), or REQ
-//! sockets in front of a ROUTER ([`asking`]).
+//! JetStream redelivers a message that is not answered within the route's time, so each message is
+//! processed at least once. The workers are REP sockets behind a DEALER ([`dealer_workers`]), or
+//! REQ sockets in front of a ROUTER ([`router_workers`]).
 
-mod asked;
-mod asking;
+mod dealer_workers;
+mod router_workers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use async_nats::jetstream::{self, AckKind};
 use tautline::Message;
 use tokio::time::Instant;
 
-use super::{AT_ONCE, Course, as_parts, incoming, stream};
+use super::{AT_ONCE, RouteContext, as_parts, incoming, stream};
 use crate::config::Job;
 use crate::stop::Stop;
-use crate::zmq::{Heard, Socket};
+use crate::zmq::{Socket, SocketInput};
 
 /// Heartbeat interval of the server.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -31,22 +31,22 @@ const BARELY: u32 = 20;
 const EXPIRES: Duration = Duration::from_secs(10);
 
 /// Messages that no worker has yet.
-type Queue = VecDeque<Waiting>;
+type Queue = VecDeque<QueuedMessage>;
 
 /// A message, and the time from which JetStream counts the time for the answer.
-struct Waiting {
+struct QueuedMessage {
     message: jetstream::Message,
     since: Instant,
 }
 
-impl Waiting {
+impl QueuedMessage {
     fn new(message: jetstream::Message) -> Self {
-        Waiting { message, since: Instant::now() }
+        QueuedMessage { message, since: Instant::now() }
     }
 
     /// Restarts the time for the answer if too much of it has passed before a worker gets the
     /// message.
-    async fn begin(self, course: &Course, answer_within: Duration) -> jetstream::Message {
+    async fn begin(self, course: &RouteContext, answer_within: Duration) -> jetstream::Message {
         if self.since.elapsed() > answer_within / BARELY {
             answer(course, &self.message, AckKind::Progress).await;
         }
@@ -55,47 +55,49 @@ impl Waiting {
 }
 
 /// Workers of either kind.
-enum Crew {
-    Asked(asked::Crew),
-    Asking(asking::Crew),
+enum Workers {
+    Asked(dealer_workers::DealerWorkers),
+    Asking(router_workers::RouterWorkers),
 }
 
-impl Crew {
+impl Workers {
     /// Returns the number of messages that the workers have.
     fn holds(&self) -> usize {
         match self {
-            Crew::Asked(crew) => crew.holds(),
-            Crew::Asking(crew) => crew.holds(),
+            Workers::Asked(crew) => crew.holds(),
+            Workers::Asking(crew) => crew.holds(),
         }
     }
 
     fn is_empty(&self) -> bool {
         match self {
-            Crew::Asked(crew) => crew.is_empty(),
-            Crew::Asking(crew) => crew.is_empty(),
+            Workers::Asked(crew) => crew.is_empty(),
+            Workers::Asking(crew) => crew.is_empty(),
         }
     }
 
-    async fn hear(&mut self, heard: Heard) {
+    async fn handle_input(&mut self, heard: SocketInput) {
         match self {
-            Crew::Asked(crew) => crew.hear(heard).await,
-            Crew::Asking(crew) => crew.hear(heard).await,
+            Workers::Asked(crew) => crew.handle_input(heard).await,
+            Workers::Asking(crew) => crew.handle_input(heard).await,
         }
     }
 
     async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
         match self {
-            Crew::Asked(crew) => crew.hand_out(socket, queue).await,
-            Crew::Asking(crew) => crew.hand_out(socket, queue).await,
+            Workers::Asked(crew) => crew.hand_out(socket, queue).await,
+            Workers::Asking(crew) => crew.hand_out(socket, queue).await,
         }
     }
 }
 
-pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
+pub async fn run(mut socket: Socket, course: &Arc<RouteContext>, mut stop: Stop) {
     let Job::WorkedOff { answer_within, .. } = course.route.job else { return };
     let mut crew = match socket {
-        Socket::Dealer(..) => Crew::Asked(asked::Crew::new(course.clone(), answer_within)),
-        _ => Crew::Asking(asking::Crew::new(course.clone(), answer_within)),
+        Socket::Dealer(..) => {
+            Workers::Asked(dealer_workers::DealerWorkers::new(course.clone(), answer_within))
+        }
+        _ => Workers::Asking(router_workers::RouterWorkers::new(course.clone(), answer_within)),
     };
     let mut queue = Queue::new();
     let mut messages: Option<pull::Stream> = None;
@@ -112,22 +114,22 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
         let wanted = !stopping && !crew.is_empty();
         tokio::select! {
             biased;
-            () = stop.asked(), if !stopping => stopping = true,
-            heard = socket.hear() => match heard {
+            () = stop.wait_requested(), if !stopping => stopping = true,
+            heard = socket.recv_input() => match heard {
                 Ok(heard) => {
-                    crew.hear(heard).await;
+                    crew.handle_input(heard).await;
                     for _ in 1..AT_ONCE {
                         let Ok(message) = socket.try_recv() else { break };
-                        crew.hear(Heard::Message(message)).await;
+                        crew.handle_input(SocketInput::Message(message)).await;
                     }
                 }
-                Err(error) => if !course.goes_on(&error) { return },
+                Err(error) => if !course.handle_recv_error(&error) { return },
             },
             message = stream::next(course, &mut messages, consume(course)), if wanted => {
-                queue.extend(message.map(Waiting::new));
+                queue.extend(message.map(QueuedMessage::new));
                 for _ in 1..AT_ONCE {
-                    let Some(message) = stream::at_hand(course, &mut messages) else { break };
-                    queue.push_back(Waiting::new(message));
+                    let Some(message) = stream::try_next(course, &mut messages) else { break };
+                    queue.push_back(QueuedMessage::new(message));
                 }
             }
             _ = progress.tick() => for waiting in &mut queue {
@@ -141,7 +143,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
     course.nats.flush().await;
 }
 
-async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
+async fn consume(course: &RouteContext) -> Result<pull::Stream, async_nats::Error> {
     let Job::WorkedOff { stream, consumer, window, answer_within, attempts } = &course.route.job else {
         return Err("not a route of this kind".into());
     };
@@ -161,7 +163,7 @@ async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
 }
 
 /// Returns messages that no worker has seen, so that other bridges can process them.
-async fn give_back(course: &Course, queue: &mut Queue) {
+async fn give_back(course: &RouteContext, queue: &mut Queue) {
     for waiting in queue.drain(..) {
         answer(course, &waiting.message, AckKind::Nak(None)).await;
     }
@@ -169,15 +171,15 @@ async fn give_back(course: &Course, queue: &mut Queue) {
 
 /// Reports the outcome of a message to JetStream. Without a report, JetStream redelivers the
 /// message.
-async fn answer(course: &Course, message: &jetstream::Message, kind: AckKind) {
+async fn answer(course: &RouteContext, message: &jetstream::Message, kind: AckKind) {
     if let Err(error) = message.ack_with(kind).await {
-        course.complain(error);
+        course.report_problem(error);
     }
 }
 
 /// Returns a message for a worker, after its envelope. Terminates a malformed message and
 /// returns `None`.
-async fn addressed(course: &Course, message: &jetstream::Message, to: Vec<u8>) -> Option<Vec<Message>> {
+async fn addressed(course: &RouteContext, message: &jetstream::Message, to: Vec<u8>) -> Option<Vec<Message>> {
     let Some(parts) = incoming(&course.route.mapping, message) else {
         course.refuse("its part lengths do not match its payload");
         answer(course, message, AckKind::Term).await;

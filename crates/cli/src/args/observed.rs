@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::format::Format;
-use crate::look::{Filter, Order};
+use crate::inspect::{Filter, Order};
 
 /// ps
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ pub struct Tap {
     pub target: String,
     /// Only messages that the program receives, or only those that it sends; by default both
     #[arg(short, long, value_enum)]
-    pub direction: Option<Way>,
+    pub direction: Option<DirectionArg>,
     /// Only messages to or from the peer with this number in taut show PID/SOCKET
     #[arg(long, value_name = "PEER")]
     pub peer: Option<u64>,
@@ -166,7 +166,7 @@ pub struct Tap {
 /// Direction of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum DirectionArg {
     /// Received by the program
     In,
     /// Sent by the program

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Link, RecvType, SendType, Way};
+use super::{DirectionArg, Link, RecvType, SendType};
 
 /// record
 #[derive(Debug, Clone, Args)]
@@ -20,7 +20,7 @@ pub struct Record {
     pub tap: Option<String>,
     /// With --tap: only messages that the program receives, or only those that it sends
     #[arg(long, value_enum, requires = "tap")]
-    pub direction: Option<Way>,
+    pub direction: Option<DirectionArg>,
     /// The type of the socket
     #[arg(long = "type", value_enum, default_value_t = RecvType::Sub)]
     pub kind: RecvType,

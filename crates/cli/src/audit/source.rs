@@ -34,7 +34,7 @@ fn pattern(text: &str) -> Regex {
 }
 
 /// Scans a folder or a file. Skips the files that `.gitignore` lists.
-pub fn look(path: &Path) -> Result<(Vec<Finding>, String)> {
+pub fn scan(path: &Path) -> Result<(Vec<Finding>, String)> {
     if let Err(error) = fs::metadata(path) {
         return Err(Failure::failed(format!("{}: {error}", path.display())));
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tautline::{Context, Error, PollItem};
 
 use crate::failure::{Code, Failure, Result};
-use crate::observe::Observed;
 use crate::signals::Signals;
 use crate::socket::AnySocket;
+use crate::socket_events::SocketEvents;
 
 /// Time after which a notice explains the delay.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub fn drain(
     socket: &mut dyn AnySocket,
     timeout: Option<Duration>,
     signals: &mut Signals,
-    observed: &Observed,
+    observed: &SocketEvents,
     quiet: bool,
 ) -> Result<()> {
     let start = Instant::now();
@@ -62,7 +62,7 @@ pub fn end(
     context: Context,
     timeout: Option<Duration>,
     signals: &mut Signals,
-    observed: &Observed,
+    observed: &SocketEvents,
 ) -> Result<()> {
     let failed = |error: io::Error| Failure::failed(error.to_string());
     let (done, sign) = UnixStream::pair().map_err(failed)?;

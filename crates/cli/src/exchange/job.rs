@@ -93,7 +93,7 @@ impl Job {
     pub fn new(kind: SocketType, endpoints: &[String], link: &Link, config: &Config) -> Result<Job> {
         let mut all = Vec::new();
         let mut saved: Option<&Saved> = None;
-        let typed = endpoints.iter().map(|text| (text, socket::binds(kind, text)));
+        let typed = endpoints.iter().map(|text| (text, socket::binds_by_default(kind, text)));
         let bound = link.bind.iter().map(|text| (text, true));
         let connected = link.connect.iter().map(|text| (text, false));
         for (text, bind) in typed.chain(bound).chain(connected) {
@@ -174,7 +174,7 @@ impl Job {
     pub fn send(&mut self, args: &Sending, messages: Vec<String>, link: &Link, stdin: bool) -> Result<()> {
         let given = [messages.as_slice(), &args.literal, &args.message].concat();
         let separator = separator(link, self.kind)?;
-        let escapes = args.escapes || socket::addresses(self.kind);
+        let escapes = args.escapes || socket::needs_address(self.kind);
         let interval = args.interval.or(args.rate);
         (self.delay, self.interval) = (args.delay, interval);
         let part = |text: &str| -> Result<Template> {
@@ -256,7 +256,7 @@ fn separator(link: &Link, kind: SocketType) -> Result<Option<Vec<u8>>> {
                 unescape(text.as_bytes()).map_err(|why| Failure::usage(format!("--separator: {why}")))?;
             Ok(Some(bytes))
         }
-        None if socket::addresses(kind) || kind == SocketType::Radio => Ok(Some(b"\t".to_vec())),
+        None if socket::needs_address(kind) || kind == SocketType::Radio => Ok(Some(b"\t".to_vec())),
         None => Ok(None),
     }
 }

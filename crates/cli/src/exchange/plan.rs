@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use tautline::Context;
 use tautline::kind::SocketType;
 
-use super::{Exchange, Job, Turn, ending};
+use super::{Exchange, Job, NextStep, ending};
 use crate::failure::{Code, Failure, Result};
-use crate::observe::{Notices, Observed};
 use crate::replayed::{self, Replay};
 use crate::security::Security;
 use crate::signals::Signals;
 use crate::socket::{self, AnySocket};
+use crate::socket_events::{Notices, SocketEvents};
 
 const LINGER: i32 = 17;
 /// Linger after an early end, in milliseconds. This is enough to flush the queues of connected
@@ -37,7 +37,7 @@ pub fn run(mut job: Job) -> Result<()> {
         (false, false) => Notices::Failures,
     };
     let curve_client = matches!(job.security, Security::CurveClient { .. });
-    let observed = Observed::follow(socket.monitor()?, notices, curve_client);
+    let observed = SocketEvents::follow(socket.monitor()?, notices, curve_client);
     for topic in &job.topics {
         socket.subscribe(topic)?;
     }
@@ -54,7 +54,7 @@ pub fn run(mut job: Job) -> Result<()> {
     }
     let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);
     // A signal that arrives from here on interrupts the delivery of queued messages.
-    let was_ended = signals.was_told();
+    let was_ended = signals.has_stopped();
     let mut outcome = job.sink.end().and(outcome);
     if outcome.is_ok() && socket::sends(job.kind) && !was_ended {
         outcome = ending::drain(&mut *socket, job.timeout, &mut signals, &observed, job.quiet);
@@ -76,7 +76,7 @@ pub fn run(mut job: Job) -> Result<()> {
 fn exchange(
     job: &mut Job,
     socket: &mut dyn AnySocket,
-    observed: &Observed,
+    observed: &SocketEvents,
     signals: &mut Signals,
 ) -> Result<()> {
     let now = Instant::now();
@@ -84,15 +84,15 @@ fn exchange(
         kind: job.kind,
         socket,
         patterns: &job.patterns,
-        stays: matches!(job.replay, Some(Replay::Keep { .. })),
+        runs_after_source: matches!(job.replay, Some(Replay::Keep { .. })),
         source: job.source.take(),
         answer: job.answer.take(),
         sink: &mut job.sink,
         observed,
         turn: match job.kind {
-            SocketType::Req => Turn::Send,
-            SocketType::Rep => Turn::Receive,
-            _ => Turn::Free,
+            SocketType::Req => NextStep::Send,
+            SocketType::Rep => NextStep::Receive,
+            _ => NextStep::Free,
         },
         next: None,
         due: now + job.delay,

@@ -144,7 +144,7 @@ impl Carriage {
 
     fn read(&mut self, stream: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
         let mut wire = [0; 4096];
-        while self.plain.is_empty() && !self.carrier.ended() {
+        while self.plain.is_empty() && !self.carrier.is_closed() {
             let length = stream.read(&mut wire)?;
             if length == 0 {
                 return Ok(0);

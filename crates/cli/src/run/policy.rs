@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use tautline_policy::file::read_text;
-use tautline_policy::{Policy, READY};
+use tautline_policy::{BUILT_IN, Policy};
 
 use crate::config::{Config, expand};
 use crate::failure::{Failure, Result};
@@ -16,12 +16,12 @@ pub fn value(named: &str) -> Result<OsString> {
         Some(name) => Config::load()?.policy(name)?.to_owned(),
         None => named.to_owned(),
     };
-    if Policy::ready(&named).is_some() {
+    if Policy::built_in(&named).is_some() {
         return Ok(named.into());
     }
     let path = expand(Path::new(&named));
     let text = read_text(&path).map_err(|error| {
-        let known: Vec<&str> = READY.iter().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         Failure::file(&path, &error)
             .hint(format!("--policy takes {}, a file, or @NAME of a saved one", known.join(", ")))
     })?;

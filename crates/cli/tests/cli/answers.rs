@@ -3,7 +3,7 @@
 use crate::support::{TempDir, run, run_with, start, start_with_stdin, test};
 
 #[test]
-fn an_answer_goes_to_standard_output_and_the_round_trip_does_not() {
+fn answers_go_to_stdout_and_round_trips_to_stderr() {
     test("an_answer_goes_to_standard_output_and_the_round_trip_does_not", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
@@ -78,7 +78,7 @@ fn an_answer_goes_through_a_command() {
 }
 
 #[test]
-fn what_is_received_goes_through_a_command() {
+fn received_messages_pass_through_a_command() {
     test("what_is_received_goes_through_a_command", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");

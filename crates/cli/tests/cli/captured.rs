@@ -71,7 +71,7 @@ fn parts(stream: &[u8], of: SocketType, to: SocketType) -> Vec<(bool, Vec<u8>)> 
         properties: Vec::new(),
     });
     let taken = session.input(stream).unwrap();
-    assert_eq!(session.established().unwrap().peer.socket_type, Some(of));
+    assert_eq!(session.take_established().unwrap().peer.socket_type, Some(of));
     let (mut left, mut parts) = (&stream[taken..], Vec::new());
     while !left.is_empty() {
         let header = decode_header(left).unwrap().unwrap();
@@ -83,7 +83,7 @@ fn parts(stream: &[u8], of: SocketType, to: SocketType) -> Vec<(bool, Vec<u8>)> 
 }
 
 #[test]
-fn what_goes_over_tcp_keeps_its_addresses() {
+fn captured_tcp_messages_keep_their_addresses() {
     test("what_goes_over_tcp_keeps_its_addresses", || {
         let at = "tcp://127.0.0.1:*";
         let world = World::new();
@@ -117,7 +117,7 @@ fn what_goes_over_tcp_keeps_its_addresses() {
 }
 
 #[test]
-fn what_goes_elsewhere_gets_addresses() {
+fn other_transports_get_simulated_addresses() {
     test("what_goes_elsewhere_gets_addresses", || {
         let world = World::new();
         let at = world.folder.ipc("news");

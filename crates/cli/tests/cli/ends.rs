@@ -121,7 +121,7 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 #[test]
-fn commands_without_anything_to_put_in_order_are_ended_by_the_system() {
+fn signals_kill_commands_that_need_no_cleanup() {
     test("commands_without_anything_to_put_in_order_are_ended_by_the_system", || {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let at = format!("tcp://{}", silent.local_addr().unwrap());
@@ -208,7 +208,7 @@ fn further_signals_end_it_as_well() {
 }
 
 #[test]
-fn what_nohup_ignores_stays_ignored() {
+fn sighup_ignored_by_nohup_stays_ignored() {
     test("what_nohup_ignores_stays_ignored", || {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_taut"), "pull", AT]);

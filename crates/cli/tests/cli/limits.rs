@@ -23,7 +23,7 @@ fn nothing_comes() {
 }
 
 #[test]
-fn what_came_before_the_timeout_is_shown() {
+fn messages_before_the_timeout_are_printed() {
     test("what_came_before_the_timeout_is_shown", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");

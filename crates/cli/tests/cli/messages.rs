@@ -267,7 +267,7 @@ fn groups_have_members_over_udp() {
 }
 
 #[test]
-fn what_was_recorded_is_played_again() {
+fn recording_is_replayed() {
     test("what_was_recorded_is_played_again", || {
         let folder = TempDir::new();
         let (at, again) = (folder.ipc("a"), folder.ipc("b"));

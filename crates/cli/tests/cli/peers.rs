@@ -108,7 +108,7 @@ fn ping_over_ipc_and_as_json() {
 }
 
 #[test]
-fn what_is_no_zeromq_is_told() {
+fn ping_reports_servers_that_are_not_zeromq() {
     test("what_is_no_zeromq_is_told", || {
         let free = tautline_testkit::endpoint::tcp();
         run(&["ping", &free]).failed(1, &["nothing listens there (connection refused)"]);

@@ -21,7 +21,7 @@ fn until_kept(at: &str, ring: &str, number: &str, line: &str) {
 }
 
 #[test]
-fn one_that_comes_late_gets_what_is_kept() {
+fn late_subscriber_gets_kept_messages() {
     test("one_that_comes_late_gets_what_is_kept", || {
         let folder = TempDir::new();
         let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
@@ -85,7 +85,7 @@ fn restarted_publisher_is_reported_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_does_not_go_with_replay_is_told() {
+fn options_that_conflict_with_replay_are_refused() {
     test("what_does_not_go_with_replay_is_told", || {
         let folder = TempDir::new();
         let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));

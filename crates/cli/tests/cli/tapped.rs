@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::process::Signal;
-use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
+use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Part, Request};
 
 use crate::observed::{Told, World};
 use crate::support::{Running, run, test};
@@ -45,7 +45,7 @@ fn a_program_is_seen_while_it_runs() {
 }
 
 #[test]
-fn what_is_wrong_with_a_program_is_named() {
+fn doctor_reports_problems_of_a_program() {
     test("what_is_wrong_with_a_program_is_named", || {
         let world = World::new();
         let at = tautline_testkit::endpoint::tcp();
@@ -100,7 +100,8 @@ fn a_tap_that_misses_refuses_or_talks_nonsense_is_told() {
         run_once(&path, |request| {
             assert_eq!((request.socket, request.every, &request.prefix[..]), (Some(3), 2, &b"a"[..]));
             let part = Part { length: 1, bytes: b"\x1b".to_vec() };
-            let copy = Copied { at: 0, socket: 3, peer: MANY, direction: Direction::Out, parts: vec![part] };
+            let copy =
+                MessageCopy { at: 0, socket: 3, peer: MANY, direction: Direction::Out, parts: vec![part] };
             [b"OK\n".to_vec(), Frame::Missed(7).to_bytes(), Frame::Copy(copy).to_bytes()].concat()
         });
         let ended = world.run(&["tap", &format!("{own}/3"), "--every", "2", "-p", "a"]);
@@ -285,7 +286,7 @@ fn a_program_that_dies_while_it_is_tapped_is_told() {
 }
 
 #[test]
-fn what_a_program_has_sent_is_recorded_and_played_again() {
+fn messages_a_program_sent_are_recorded_and_replayed() {
     test("what_a_program_has_sent_is_recorded_and_played_again", || {
         let world = World::new();
         let mut rep = observed(&world, &["rep", AT, "--echo"]);
@@ -311,7 +312,7 @@ fn what_a_program_has_sent_is_recorded_and_played_again() {
 }
 
 #[test]
-fn what_a_program_has_received_is_sent_to_it_again() {
+fn messages_a_program_received_are_sent_to_it_again() {
     test("what_a_program_has_received_is_sent_to_it_again", || {
         let world = World::new();
         let mut pull = observed(&world, &["pull", AT]);

@@ -1,6 +1,7 @@
 //! A chore: work that an owner leaves to the I/O thread. Examples: writing bytes of a queue
-//! (`driver/residual.rs`, `driver/sweep.rs`), writing bytes of a log ([`Herd`](super::Herd)),
-//! waking receivers ([`Summons`](super::Summons)).
+//! (`driver/residual.rs`, `driver/sweep.rs`), writing bytes of a log
+//! ([`LogReaders`](super::LogReaders)), waking receivers
+//! ([`ReceiverWakeups`](super::ReceiverWakeups)).
 //!
 //! ```text
 //! owner:       publish   [light barrier]   marked? ──no──▶ mark it, hand it over
@@ -26,7 +27,7 @@ use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use std::time::Duration;
 
 /// True while the I/O thread will visit the chore. One mark for each chore.
-// Relaxed: fence, by `is_set` and `let_go`; the swaps decide.
+// Relaxed: fence, by `is_set` and `release`; the swaps decide.
 #[derive(Debug)]
 pub(crate) struct Mark(AtomicBool);
 
@@ -40,7 +41,7 @@ impl Mark {
     /// message.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
-        // Store (the published message), then load: pairs with the heavy barrier in `let_go`.
+        // Store (the published message), then load: pairs with the heavy barrier in `release`.
         barrier_light();
         self.0.load(Relaxed)
     }
@@ -53,13 +54,13 @@ impl Mark {
     /// Called by the owner after publishing. Returns true if the caller must hand the chore over.
     /// One load if the I/O thread will visit anyway.
     #[inline]
-    pub(crate) fn is_to_be_handed_over(&self) -> bool {
+    pub(crate) fn claim_handover(&self) -> bool {
         !self.is_set() && self.set()
     }
 }
 
 /// Set when the I/O thread has released a chore since the owner last asked.
-// Relaxed: fence, by `take` and `let_go`; the swap decides which call takes it.
+// Relaxed: fence, by `take` and `release`; the swap decides which call takes it.
 #[derive(Debug)]
 pub(crate) struct Hint(AtomicBool);
 
@@ -73,7 +74,7 @@ impl Hint {
     /// and clears the hint. One load if it is not set.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        // Store (the published message), then load: pairs with the heavy barrier in `let_go`.
+        // Store (the published message), then load: pairs with the heavy barrier in `release`.
         barrier_light();
         // Acquire pairs with the swap in `give`: the mark is seen cleared.
         self.0.load(Relaxed) && self.0.swap(false, Acquire)
@@ -81,7 +82,7 @@ impl Hint {
 
     /// Gives the hint: the owner must handle its next message.
     pub(crate) fn give(&self) {
-        // A swap, as in `let_go`.
+        // A swap, as in `release`.
         self.0.swap(true, AcqRel);
     }
 }
@@ -95,26 +96,26 @@ pub(crate) trait Chore {
 }
 
 /// A chore that the I/O thread visits at a given time.
-pub(crate) trait Visit: Send + Sync {
+pub(crate) trait ScheduledChore: Send + Sync {
     /// Called by the I/O thread to do the work. Returns the time until the next visit. `None` if
     /// the I/O thread has released the chore.
-    fn visit(&self) -> Option<Duration>;
+    fn run(&self) -> Option<Duration>;
 }
 
 /// Called by the I/O thread to release these chores: it will not visit them again. Afterwards the
 /// caller sees all messages that the owners published before they could see the release, and must
 /// look once more. A heavy barrier takes some microseconds; one barrier is enough for all chores.
-pub(crate) fn let_go<T: Chore>(chores: &[T]) {
+pub(crate) fn release<T: Chore>(chores: &[T]) {
     if chores.is_empty() {
         return;
     }
-    chores.iter().for_each(hand_on);
+    chores.iter().for_each(release_unchecked);
     barrier_heavy();
 }
 
 /// Called by the I/O thread to release this chore without a last look, because another event will
 /// make it write the queued bytes.
-pub(crate) fn hand_on<T: Chore>(chore: &T) {
+pub(crate) fn release_unchecked<T: Chore>(chore: &T) {
     // A swap, not a store: loom lets the swaps of both sides pass over a store between them.
     chore.mark().0.swap(false, AcqRel);
     chore.give_hint();
@@ -130,7 +131,7 @@ impl<T: Chore> Chore for Arc<T> {
     }
 }
 
-struct State<T> {
+struct ChoreListState<T> {
     items: Vec<T>,
     /// True while the I/O thread works on the chores it took, or was notified.
     awake: bool,
@@ -152,12 +153,12 @@ pub(crate) struct Added {
 }
 
 /// Chores on their way to the I/O thread.
-pub(crate) struct Chores<T>(Mutex<State<T>>);
+pub(crate) struct Chores<T>(Mutex<ChoreListState<T>>);
 
 impl<T> Chores<T> {
     /// Returns an empty list. Its first addition must notify the I/O thread.
     pub(crate) fn new() -> Self {
-        let state = State { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
+        let state = ChoreListState { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
         Chores(Mutex::new(state))
     }
 
@@ -237,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chore_is_handed_over_once_until_it_is_let_go() {
+    fn chore_is_handed_over_once_until_released() {
         let chores = [(Mark::new(), Hint::new())];
         let (mark, hint) = &chores[0];
         for _ in 0..2 {
-            assert!(mark.is_to_be_handed_over() && !mark.is_to_be_handed_over() && mark.is_set());
+            assert!(mark.claim_handover() && !mark.claim_handover() && mark.is_set());
             assert!(!hint.take());
-            let_go(&chores);
+            release(&chores);
             assert!(!mark.is_set() && hint.take() && !hint.take());
         }
     }
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_ended_once_and_not_begun_if_that_came_before() {
+    fn hurry_ends_a_wait_once_or_prevents_it() {
         let list = Chores::new();
         assert!(!list.hurry(), "the list is empty");
         list.add(0);

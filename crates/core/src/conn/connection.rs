@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::chore::{Hint, Mark};
-use super::intake::{Asked, Intake, Newest, Sink, Took};
+use super::intake::{Intake, Newest, PeerRequests, ReadOutcome, Sink};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
-use super::pump::{Flushed, Pump, Source};
-use super::reader::By;
+use super::pump::{Flushed, FrameSource, Pump};
+use super::reader::Reader;
 use crate::ablation::{Rule, without};
 use crate::options::Options;
-use crate::queue::{self, FrameReader, FrameWriter, LogReader, Slot};
+use crate::queue::{self, FrameReader, FrameWriter, LatestMessage, LogReader};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Arc, Mutex, lock, try_lock};
@@ -20,18 +20,18 @@ use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 
 mod control;
-mod later;
+mod deferred;
+mod liveness;
+mod observed;
 mod pause;
-mod shown;
-mod signs;
 mod unseen;
 
 use control::Control;
-use shown::Shown;
-pub(crate) use shown::unsent;
-pub(crate) use signs::Signs;
-pub(crate) use unseen::Meeting;
-use unseen::Unseen;
+pub(crate) use liveness::Liveness;
+use observed::ObservedState;
+pub(crate) use observed::unsent;
+pub(crate) use unseen::FinishedHandshakes;
+use unseen::UnseenEvents;
 
 /// Bodies of at least this length are written directly from their memory if the queue is empty.
 /// `THROUGH_SHALLOW` is for a Unix domain socket, `THROUGH_MEMORY` for shared memory, where a write
@@ -46,7 +46,7 @@ const LOOKS_AT_MEMORY: u32 = 8;
 
 /// Properties of the socket type that a connection must know.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ConnectionKind {
     /// Socket type.
     pub(crate) socket_type: SocketType,
     /// True if SUBSCRIBE, CANCEL, JOIN and LEAVE are delivered to the owner.
@@ -78,7 +78,7 @@ pub(crate) struct Session {
 /// The I/O half of a pipe.
 pub(crate) struct Connection {
     /// Properties of the socket type.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ConnectionKind,
     /// Options that were in force when the endpoint was bound or connected.
     pub(crate) options: Arc<Options>,
     inbox: Arc<SocketInbox>,
@@ -95,13 +95,13 @@ pub(crate) struct Connection {
     /// Set after the I/O thread has flushed: the owner's next message looks at the clock.
     hint: Hint,
     /// True if the owner found the queue full and may wait on ZMQ_FD for room.
-    wants_room: AtomicBool, // Relaxed: fence, by `want_room` and `has_more`; the swap decides.
+    wants_room: AtomicBool, // Relaxed: fence, by `request_room` and `has_more`; the swap decides.
     /// Flush hint of the broadcast log, shared by all its readers.
     shared_hint: Mutex<Option<Arc<Hint>>>,
     /// Set while the I/O thread's sweep will visit.
-    pub(crate) swept: Mark,
+    pub(crate) sweep_mark: Mark,
     /// Set while the residual watch will visit.
-    pub(crate) watched: Mark,
+    pub(crate) residual_mark: Mark,
     /// Time in ticks at which the owner last left a message queued or wrote one. The lowest bit is
     /// set if the owner predicts its next write.
     worked_at: AtomicU64, // Relaxed: number: a write happens a little early or late.
@@ -115,31 +115,31 @@ pub(crate) struct Connection {
     through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
     /// True if there is a session that could send. Only a hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
-    unseen: Unseen,
-    shown: Shown,
+    unseen: UnseenEvents,
+    observed: ObservedState,
     /// State for heartbeats.
-    pub(crate) signs: Signs,
+    pub(crate) liveness: Liveness,
 }
 
 impl Connection {
     /// Returns a connection without a session, and the owner's ends of its queues.
     pub(crate) fn new(
-        kind: Kind,
+        kind: ConnectionKind,
         options: Arc<Options>,
         inbox: Arc<SocketInbox>,
         io: Arc<dyn IoSide>,
     ) -> (Arc<Self>, NewPipe) {
         let (source, outgoing) = if options.conflates_outgoing() {
-            let slot = Arc::new(Slot::new());
-            (Source::Slot(slot.clone()), Err(slot))
+            let slot = Arc::new(LatestMessage::new());
+            (FrameSource::Slot(slot.clone()), Err(slot))
         } else {
             let (mut writer, drain) = queue::outbound();
             writer.set_limit_in_steps(options.send_hwm);
-            (Source::Queue(drain), Ok(writer))
+            (FrameSource::Queue(drain), Ok(writer))
         };
         let (filler, mut reader) = queue::inbound();
         let (sink, incoming) = if options.conflates_incoming() {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(LatestMessage::new());
             let newest = Some(Box::new(Newest { slot: slot.clone(), reader }));
             (Sink { filler, newest }, Err(slot))
         } else {
@@ -163,17 +163,17 @@ impl Connection {
             hint: Hint::new(),
             wants_room: AtomicBool::new(false),
             shared_hint: Mutex::new(None),
-            swept: Mark::new(),
-            watched: Mark::new(),
+            sweep_mark: Mark::new(),
+            residual_mark: Mark::new(),
             worked_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             through_from: AtomicU32::new(u32::MAX),
             linked: AtomicBool::new(false),
-            unseen: Unseen::default(),
-            shown: Shown::default(),
-            signs: Signs::default(),
+            unseen: UnseenEvents::default(),
+            observed: ObservedState::default(),
+            liveness: Liveness::default(),
         });
         let pipe = NewPipe { connection: connection.clone(), outgoing, incoming, connected_here: false };
         (connection, pipe)
@@ -181,7 +181,7 @@ impl Connection {
 
     /// Driver: begins a session. `news` is delivered first. The caller flushes the queue.
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) {
-        let mut asked = Asked::default();
+        let mut asked = PeerRequests::default();
         let is_shallow = session.stream.family() == Family::Unix;
         self.through_from.store(if is_shallow { THROUGH_SHALLOW } else { u32::MAX }, Relaxed);
         lock(&self.pump).open(
@@ -189,7 +189,7 @@ impl Connection {
             session.stream.clone(),
             session.registration,
             session.stage.clone(),
-            self.options.hello(),
+            self.options.effective_hello_msg(),
         );
         self.linked.store(true, Relaxed);
         let took = {
@@ -200,7 +200,7 @@ impl Connection {
             self.pause_if_full(&mut intake, took, &mut asked)
         };
         // The bytes behind the handshake may be the only ones, so notify the owner in any case.
-        self.took(number, took, asked, None);
+        self.handle_read(number, took, asked, None);
         self.announce();
     }
 
@@ -214,7 +214,7 @@ impl Connection {
         self.paused.store(false, Relaxed);
         // Release pairs with the Acquire in `is_over`, which then sees that `linked` is false.
         self.ended.store(false, Release);
-        self.signs.end_session();
+        self.liveness.end_session();
     }
 
     /// Owner: names the pipe. News carry this name from now on.
@@ -295,7 +295,7 @@ impl Connection {
     }
 
     /// Owner: like `try_flush`. Releases the memory of `writer` if all bytes are written.
-    pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
+    pub(crate) fn flush_and_release_memory(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
 
@@ -316,14 +316,14 @@ impl Connection {
                     }
                     *taken += pump.taken.bytes.wrapping_sub(before);
                     if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
-                        pump.rest(writer);
+                        pump.release_memory(writer);
                     }
                     (flushed, pump.session)
                 }
                 Err(_) => return result,
             };
             result = Some(flushed);
-            if !self.has_more(flushed, session) {
+            if !self.finish_flush(flushed, session) {
                 return result;
             }
         }
@@ -370,7 +370,7 @@ impl Connection {
             }
         };
         let flushed = flushed?;
-        if self.has_more(flushed, session) {
+        if self.finish_flush(flushed, session) {
             // The message is written, whatever happens to a PING or PONG behind it.
             self.pump_now();
         }
@@ -379,7 +379,7 @@ impl Connection {
 
     /// Called after the pump was unlocked. Returns true if a control frame has come since. Reports
     /// a lost stream.
-    fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
+    fn finish_flush(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
             if lock(&self.pump).fail(session) {
                 self.linked.store(false, Relaxed);
@@ -400,7 +400,7 @@ impl Connection {
         let flushed = self.try_flush();
         match flushed {
             Some(Flushed::Blocked) if !self.want_write() => return None,
-            Some(Flushed::Drained) => self.tell_room(),
+            Some(Flushed::Drained) => self.notify_room(),
             _ => {}
         }
         flushed
@@ -408,7 +408,7 @@ impl Connection {
 
     /// Owner: notes that the queue is full. The thread that writes the queue will report room. The
     /// owner must look at the queue once more after this call.
-    pub(crate) fn want_room(&self) {
+    pub(crate) fn request_room(&self) {
         self.wants_room.store(true, Relaxed);
         // Store the wish, then load the credit. The writing thread gives credit, then loads the
         // wish, with the fence in `has_more` between.
@@ -417,9 +417,9 @@ impl Connection {
 
     /// Called when all bytes are written. Wakes an owner that waits for room on ZMQ_FD, but not a
     /// blocking send.
-    pub(crate) fn tell_room(&self) {
+    pub(crate) fn notify_room(&self) {
         if self.wants_room.load(Relaxed) && self.wants_room.swap(false, AcqRel) {
-            self.inbox.nudge();
+            self.inbox.wake_if_parked();
         }
     }
 
@@ -482,14 +482,14 @@ impl Connection {
 
     /// Holder of the baton: reads once. `Break` if the session is over; the caller then removes the
     /// connection from the read set.
-    pub(super) fn read(self: &Arc<Self>, by: By<'_>) -> ControlFlow<(), Took> {
+    pub(super) fn read(self: &Arc<Self>, by: Reader<'_>) -> ControlFlow<(), ReadOutcome> {
         #[cfg(test)]
         assert_ne!(self.options.routing_id, b"panics as it reads");
         let (arrived, times) = match by {
-            By::Any => (None, 1),
-            By::Owner(arrived, times) => (Some(arrived), times),
+            Reader::Any => (None, 1),
+            Reader::Owner(arrived, times) => (Some(arrived), times),
         };
-        let mut asked = Asked::default();
+        let mut asked = PeerRequests::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
             let times = if times > 1 && intake.reads_from_memory() && !without(Rule::Looks) {
@@ -497,56 +497,66 @@ impl Connection {
             } else {
                 times
             };
-            let mut tries = (1..times).take_while(|_| !self.inbox.pending());
+            let mut tries = (1..times).take_while(|_| !self.inbox.has_pending());
             let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
-                full @ Took::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),
+                full @ ReadOutcome::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),
                 took => took,
             };
             (took, intake.session)
         };
         match arrived {
             // The usual case: only messages.
-            Some(arrived) if took == (Took::Bytes { published: true }) && asked.is_nothing() => {
-                self.signs.arrived();
+            Some(arrived) if took == (ReadOutcome::Bytes { published: true }) && asked.is_nothing() => {
+                self.liveness.arrived();
                 arrived.extend(self.token());
             }
-            arrived => self.took(session, took, asked, arrived),
+            arrived => self.handle_read(session, took, asked, arrived),
         }
-        if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
+        if matches!(took, ReadOutcome::Lost(_)) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(took)
+        }
     }
 
     /// Holder of the baton, or owner: ends the session, because the stream must not be read again.
     pub(crate) fn lose(self: &Arc<Self>, errno: i32) {
         let session = lock(&self.intake).session;
-        self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
+        self.handle_read(session, ReadOutcome::Lost(Loss::Stream(errno)), PeerRequests::default(), None);
     }
 
-    fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked, arrived: Option<&mut Vec<u32>>) {
-        if took != Took::Nothing {
-            self.signs.arrived();
+    fn handle_read(
+        self: &Arc<Self>,
+        session: u32,
+        took: ReadOutcome,
+        asked: PeerRequests,
+        arrived: Option<&mut Vec<u32>>,
+    ) {
+        if took != ReadOutcome::Nothing {
+            self.liveness.arrived();
         }
-        if self.signs.grant(asked.ttl_ds) {
+        if self.liveness.grant(asked.ttl_ds) {
             self.io.clone().granted_ttl(self.clone(), session);
         }
         if !asked.pongs.is_empty() {
             self.send_pongs(asked.pongs);
         }
-        if asked.signs & Asked::PONG != 0 {
+        if asked.signs & PeerRequests::PONG != 0 {
             self.note_pong();
         }
-        if asked.signs & Asked::ANSWER != 0 {
+        if asked.signs & PeerRequests::ANSWER != 0 {
             // Also if the session is over, because the peer may wait for the final answer.
             self.pump_now();
         }
-        if matches!(took, Took::Full { .. }) && self.idle_interest() != Interest::NONE {
+        if matches!(took, ReadOutcome::Full { .. }) && self.idle_interest() != Interest::NONE {
             self.want_write();
         }
         match took {
-            Took::Bytes { published: true } | Took::Full { published: true } => match arrived {
+            ReadOutcome::Bytes { published: true } | ReadOutcome::Full { published: true } => match arrived {
                 Some(arrived) => arrived.extend(self.token()),
                 None => self.announce(),
             },
-            Took::Lost(why) => {
+            ReadOutcome::Lost(why) => {
                 self.ended.store(true, Relaxed);
                 // Messages that were complete before the end can still be received.
                 self.announce();
@@ -567,7 +577,7 @@ impl Connection {
 
     /// Owner: called when `News::Readable` has come, or when the pipe was just attached. Messages
     /// that are published from now on are announced again.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn acknowledge_readable(&self) {
         self.announced.swap(false, AcqRel);
     }
 
@@ -578,21 +588,10 @@ impl Connection {
 
     /// Owner, after it found no message: the queue, whose other end is `reader`, releases its
     /// memory, unless a thread is reading into it.
-    pub(crate) fn rest_incoming(&self, reader: &mut FrameReader) {
+    pub(crate) fn release_incoming_memory(&self, reader: &mut FrameReader) {
         if let Ok(mut intake) = try_lock(&self.intake) {
-            intake.rest(reader);
+            intake.release_memory(reader);
         }
-    }
-
-    /// Owner: applies a changed ZMQ_RCVHWM.
-    pub(crate) fn set_receive_limit(&self, limit: u32) {
-        lock(&self.intake).set_limit(limit);
-    }
-
-    /// Returns the stream on which to wait for data, if a session is open and reading is not
-    /// paused.
-    pub(super) fn readable_stream(&self) -> Option<Arc<Stream>> {
-        lock(&self.intake).stream().cloned()
     }
 }
 

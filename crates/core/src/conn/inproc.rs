@@ -8,7 +8,7 @@ use std::sync::{OnceLock, Weak};
 
 use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{self, FrameReader, FrameWriter, Slot};
+use crate::queue::{self, FrameReader, FrameWriter, LatestMessage};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Padded, barrier_light};
@@ -18,7 +18,7 @@ use tautline_proto::frame;
 
 /// One side's half of the shared state.
 #[derive(Default)]
-struct Side {
+struct SideState {
     /// The owner's inbox. Empty until the side has an owner: a socket that connects before the
     /// other binds waits for it.
     inbox: OnceLock<Arc<SocketInbox>>,
@@ -31,7 +31,7 @@ struct Side {
     receive_hwm: AtomicU32,
     /// Set when this side has found the other's queue full: it waits until fewer than this many
     /// messages are in the queue. 0 if it does not wait.
-    // Relaxed: fence, by `give_room` and the heavy barrier of the side that has asked; the swap
+    // Relaxed: fence, by `notify_room` and the heavy barrier of the side that has asked; the swap
     // decides. `wanted` is a number.
     wants_room: AtomicU32,
     /// True if this side does not need subscriptions.
@@ -41,13 +41,13 @@ struct Side {
     /// The device that serves this side, if it is not a socket.
     device: OnceLock<Weak<dyn Device>>,
     /// The shelf that holds this side until its owner is found.
-    shelf: OnceLock<Weak<dyn Shelf>>,
+    offer_store: OnceLock<Weak<dyn OfferStore>>,
 }
 
 /// The place for offers until a socket binds their name.
-pub(crate) trait Shelf: Send + Sync {
+pub(crate) trait OfferStore: Send + Sync {
     /// Notes that a socket has given up one of its offers. Called by that socket's owner.
-    fn given_up(&self);
+    fn note_dropped_offer(&self);
 }
 
 /// An object that is not a socket and has a pipe to one.
@@ -60,27 +60,27 @@ pub(crate) trait Device: Send + Sync {
 /// State shared by both sides. Each side reads the other's half with every message, and rarely
 /// writes to its own half.
 #[derive(Default)]
-struct Shared {
-    sides: [Padded<Side>; 2],
+struct InprocShared {
+    sides: [Padded<SideState>; 2],
     /// True after both sides have met.
     met: AtomicBool,
 }
 
 /// One side's handle. Dropping it notifies the other side.
 pub(crate) struct InprocEnd {
-    shared: Arc<Shared>,
+    shared: Arc<InprocShared>,
     side: usize,
 }
 
 /// Wakes the other side's owner, for a thread that does not hold this side.
 pub(crate) struct Doorbell {
-    shared: Arc<Shared>,
+    shared: Arc<InprocShared>,
     side: usize,
 }
 
 impl Doorbell {
     /// True if one of the sides is closed.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.shared.sides.iter().any(|side| side.0.closed.load(Acquire))
     }
 
@@ -88,7 +88,7 @@ impl Doorbell {
     /// thread, or before a heavy barrier of this thread.
     pub(crate) fn ring(&self) {
         if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get() {
-            inbox.nudge();
+            inbox.wake_if_parked();
         }
     }
 }
@@ -96,8 +96,8 @@ impl Doorbell {
 /// One end of a new inproc pipe, on its way to its owner.
 pub(crate) struct Offer {
     pub(crate) end: InprocEnd,
-    pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
-    pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
+    pub(crate) outgoing: Result<FrameWriter, Arc<LatestMessage>>,
+    pub(crate) incoming: Result<FrameReader, Arc<LatestMessage>>,
     /// The other side.
     pub(crate) peer: Box<PeerInfo>,
     /// True if the owner has connected, false if it has bound.
@@ -121,11 +121,11 @@ pub(crate) enum Keep {
 /// Returns the two ends of a new pipe: first the end for the connecting socket, then the end for
 /// the bound socket. `peers` describes the other side to each of them.
 pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, Offer) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(InprocShared::default());
     let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
     let way = |conflates: bool| {
         if conflates {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(LatestMessage::new());
             (Err(slot.clone()), Err(slot))
         } else {
             let (writer, reader) = queue::inproc();
@@ -158,7 +158,7 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
 impl Offer {
     /// True if the offer is useless: the other side is closed and left no message. Subscriptions of
     /// the other side are dropped.
-    pub(crate) fn is_void(&mut self) -> bool {
+    pub(crate) fn is_obsolete(&mut self) -> bool {
         match &mut self.incoming {
             _ if !self.end.is_closed() || self.keep == Keep::Peer => false,
             _ if self.keep == Keep::Nothing => true,
@@ -196,12 +196,12 @@ impl Offer {
 }
 
 impl InprocEnd {
-    fn mine(&self) -> &Side {
+    fn mine(&self) -> &SideState {
         &self.shared.sides[self.side].0
     }
 
     #[inline(always)]
-    fn theirs(&self) -> &Side {
+    fn theirs(&self) -> &SideState {
         // Avoids the bounds check.
         &self.shared.sides[!self.side & 1].0
     }
@@ -218,13 +218,13 @@ impl InprocEnd {
     }
 
     /// Before the owner takes this end: sets the inbox that holds it.
-    pub(crate) fn lies_in(&self, inbox: &Arc<SocketInbox>) {
+    pub(crate) fn set_inbox(&self, inbox: &Arc<SocketInbox>) {
         let _ = self.mine().inbox.set(inbox.clone());
     }
 
     /// Before an owner is found: sets the shelf that holds this end.
-    pub(crate) fn lies_on(&self, shelf: Weak<dyn Shelf>) {
-        let _ = self.mine().shelf.set(shelf);
+    pub(crate) fn set_offer_store(&self, shelf: Weak<dyn OfferStore>) {
+        let _ = self.mine().offer_store.set(shelf);
     }
 
     /// Before the owner takes this end: sets its receive high-water mark.
@@ -243,7 +243,7 @@ impl InprocEnd {
     }
 
     /// Notes that the bound side was found. From now on its high-water mark counts.
-    pub(crate) fn meet(&self) {
+    pub(crate) fn mark_bound(&self) {
         self.shared.met.store(true, Release);
     }
 
@@ -295,7 +295,7 @@ impl InprocEnd {
     fn wake_other(&self, inbox: &SocketInbox) {
         match self.theirs().device.get().and_then(Weak::upgrade) {
             Some(device) => device.serve(),
-            None => inbox.nudge(),
+            None => inbox.wake_if_parked(),
         }
     }
 
@@ -316,12 +316,12 @@ impl InprocEnd {
 
     /// True if the other side wakes this one only behind a full fence. A sleep then needs no heavy
     /// barrier.
-    pub(crate) fn is_rung(&self) -> bool {
+    pub(crate) fn peer_uses_ring(&self) -> bool {
         self.theirs().rings.load(Acquire)
     }
 
     /// Sends news to the other side.
-    pub(crate) fn tell(&self, news: impl FnOnce(u32) -> News) {
+    pub(crate) fn send_news(&self, news: impl FnOnce(u32) -> News) {
         let theirs = self.theirs();
         if let (Some(inbox), Some(token)) = (theirs.inbox.get(), theirs.token.load(Acquire).checked_sub(1)) {
             inbox.push(news(token));
@@ -331,19 +331,19 @@ impl InprocEnd {
     /// Asks the other side to wake us when half of its full queue of `limit` messages is read. The
     /// caller must look at the queue once more afterwards, behind the heavy barrier of
     /// `Inbox::prepare_park`.
-    pub(crate) fn want_room(&self, limit: u32) {
+    pub(crate) fn request_room(&self, limit: u32) {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }
 
     /// Returns the number of messages that may remain in the queue that this side reads, if the
     /// other side waits for room in it.
     #[inline(always)]
-    pub(crate) fn wanted(&self) -> Option<u32> {
+    pub(crate) fn requested_room(&self) -> Option<u32> {
         self.theirs().wants_room.load(Relaxed).checked_sub(1)
     }
 
     /// Wakes the other side if it waits. Called after this side has given credit.
-    pub(crate) fn give_room(&self) {
+    pub(crate) fn notify_room(&self) {
         // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
         barrier_light();
         let wants_room = &self.theirs().wants_room;
@@ -353,7 +353,7 @@ impl InprocEnd {
             && wants_room.swap(0, AcqRel) != 0
             && let Some(inbox) = self.theirs().inbox.get()
         {
-            inbox.nudge();
+            inbox.wake_if_parked();
         }
     }
 }
@@ -367,12 +367,12 @@ impl Drop for InprocEnd {
             return;
         }
         if theirs.token.load(Acquire) != 0 {
-            return self.tell(News::Left);
+            return self.send_news(News::PeerClosed);
         }
         // The owner has not taken the other side, which may now be useless.
-        match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
-            (Some(inbox), _) => inbox.discard(1, News::is_void),
-            (None, Some(shelf)) => shelf.given_up(),
+        match (theirs.inbox.get(), theirs.offer_store.get().and_then(Weak::upgrade)) {
+            (Some(inbox), _) => inbox.discard(1, News::is_obsolete),
+            (None, Some(shelf)) => shelf.note_dropped_offer(),
             (None, None) => {}
         }
     }

@@ -7,8 +7,8 @@
 
 use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{ByteFiller, FrameReader, LONGEST, Slot};
-use crate::sync::{Arc, at_end, lock};
+use crate::queue::{ByteFiller, FrameReader, LONGEST, LatestMessage};
+use crate::sync::{Arc, lock, on_exit};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, ReplyForm, frame};
 
-use super::connection::Kind;
+use super::connection::ConnectionKind;
 use super::link::{Loss, SharedStage};
 
 /// Bytes requested by one read.
@@ -37,7 +37,7 @@ const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
 const UNREAD_BYTES: u64 = LONGEST;
 
 thread_local! {
-    // Without a destructor: see `tautline_io::thread::at_end`.
+    // Without a destructor: see `tautline_io::thread::on_exit`.
     static BUFFERS: Cell<ManuallyDrop<(Vec<u8>, Vec<u8>)>> = const { Cell::new(ManuallyDrop::new((Vec::new(), Vec::new()))) };
     /// True if the thread keeps the buffers and frees them when it exits.
     static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
@@ -59,7 +59,7 @@ fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> std::io::
     wire.resize(SCRATCH, 0);
     plain.clear();
     let result = work(&mut wire, &mut plain);
-    let keeps = KEEPS.get().unwrap_or_else(|| at_end(free_buffers));
+    let keeps = KEEPS.get().unwrap_or_else(|| on_exit(free_buffers));
     KEEPS.set(Some(keeps));
     if keeps {
         BUFFERS.set(ManuallyDrop::new((wire, plain)));
@@ -77,13 +77,13 @@ pub(super) struct Sink {
 
 /// Destination of the newest message, and its decoder.
 pub(super) struct Newest {
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<LatestMessage>,
     pub(super) reader: FrameReader,
 }
 
 /// Result of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Took {
+pub(crate) enum ReadOutcome {
     /// There were no bytes to read.
     Nothing,
     /// Bytes were read. `published` is true if a complete message has become readable.
@@ -96,7 +96,7 @@ pub(crate) enum Took {
 
 /// Requests of the peer's commands to the connection. Filled by a read.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct PeerRequests {
     /// PONG frames that answer the PINGs of this read. Each PONG is at most as long as its PING.
     pub(super) pongs: Vec<u8>,
     /// Time to live that a PING grants us, in deciseconds. 0 if no PING granted any.
@@ -105,7 +105,7 @@ pub(super) struct Asked {
     pub(super) signs: u8,
 }
 
-impl Asked {
+impl PeerRequests {
     /// The stage has an answer that must be flushed.
     pub(super) const ANSWER: u8 = 1;
     /// A PONG has come.
@@ -138,7 +138,7 @@ pub(super) struct Intake {
     in_message: bool,
     /// True if the peer sends no further bytes. Its remaining bytes are finite and are read even at
     /// the high-water mark.
-    rest: bool,
+    peer_finished: bool,
     /// True if the peer has said goodbye.
     over: bool,
     /// True for one connection of many: it holds no memory for future bytes.
@@ -149,7 +149,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(mut sink: Sink, limit: u32, options: &Options, kind: Kind) -> Self {
+    pub(super) fn new(mut sink: Sink, limit: u32, options: &Options, kind: ConnectionKind) -> Self {
         sink.filler.set_longest_message(options.longest_message().min(LONGEST));
         let most_unread = if kind.takes_subscriptions { SUBSCRIPTION_BYTES } else { UNREAD_BYTES };
         Intake {
@@ -160,14 +160,14 @@ impl Intake {
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
             // Without any room, no message would ever come.
             most_unread: options
-                .by_policy
+                .policy_settings
                 .most_unread
                 .map_or(most_unread, |limit| limit.clamp(1, most_unread)),
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),
             in_message: false,
-            rest: false,
+            peer_finished: false,
             over: false,
             lean: false,
             last_read: 0,
@@ -181,7 +181,7 @@ impl Intake {
         self.stage = stage;
         self.form = self.form.map(|_| ReplyForm::default());
         self.in_message = false;
-        self.rest = false;
+        self.peer_finished = false;
         self.over = false;
     }
 
@@ -208,8 +208,8 @@ impl Intake {
     }
 
     /// Notes that the peer sends no further bytes.
-    pub(super) fn take_rest(&mut self) {
-        self.rest = true;
+    pub(super) fn set_peer_finished(&mut self) {
+        self.peer_finished = true;
     }
 
     /// Marks this connection as one of many.
@@ -220,9 +220,9 @@ impl Intake {
 
     /// Called after the owner has read everything. Releases the queue's memory, unless other bytes
     /// are still on their way. `reader` is the queue's other end.
-    pub(super) fn rest(&mut self, reader: &mut FrameReader) {
+    pub(super) fn release_memory(&mut self, reader: &mut FrameReader) {
         if self.sink.newest.is_none() {
-            reader.rest(&mut self.sink.filler);
+            reader.release_memory(&mut self.sink.filler);
         }
     }
 
@@ -231,34 +231,43 @@ impl Intake {
     }
 
     /// Reads once from the kernel and publishes the completed messages.
-    pub(super) fn read(&mut self, asked: &mut Asked) -> Took {
+    pub(super) fn read(&mut self, asked: &mut PeerRequests) -> ReadOutcome {
         self.read_patiently(asked, || false)
     }
 
     /// Like `read`, but tries again while there are no bytes and `again` returns true.
-    pub(super) fn read_patiently(&mut self, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
+    pub(super) fn read_patiently(
+        &mut self,
+        asked: &mut PeerRequests,
+        again: impl FnMut() -> bool,
+    ) -> ReadOutcome {
         // Taking the stream out and putting it back is cheaper than one more reference.
-        let Some(stream) = self.stream.take() else { return Took::Nothing };
+        let Some(stream) = self.stream.take() else { return ReadOutcome::Nothing };
         let took = self.read_from(&stream, asked, again);
         self.stream = Some(stream);
         took
     }
 
-    fn read_from(&mut self, stream: &Stream, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
+    fn read_from(
+        &mut self,
+        stream: &Stream,
+        asked: &mut PeerRequests,
+        again: impl FnMut() -> bool,
+    ) -> ReadOutcome {
         if self.filler().unscanned() > 0 {
             // Bytes left over from a time at the high-water mark.
             match self.scan(asked) {
-                Ok((published, true)) => return Took::Full { published },
-                Ok((true, false)) => return Took::Bytes { published: true },
+                Ok((published, true)) => return ReadOutcome::Full { published },
+                Ok((true, false)) => return ReadOutcome::Bytes { published: true },
                 Ok((false, false)) => {}
                 Err(error) => return self.lost(error),
             }
         }
         if self.is_full() {
-            return Took::Full { published: false };
+            return ReadOutcome::Full { published: false };
         }
         if self.over {
-            return Took::Lost(Loss::Stream(0));
+            return ReadOutcome::Lost(Loss::Stream(0));
         }
         let little = self.lean && self.last_read < LITTLE && !self.filler().expects_body();
         let read = match self.stage {
@@ -268,7 +277,7 @@ impl Intake {
                 let filler = self.filler();
                 // A second block is taken from the pool and given back. The read then costs the
                 // kernel more, even if there are no bytes: a third of a look at a Unix stream.
-                let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
+                let least = if little && filler.segment_space() >= LITTLE { LITTLE } else { READ_BYTES };
                 filler.fill(least.min(batch), batch, |room| stream.read_uninit(room), again)
             }
             Some(_) => match self.read_staged(stream, asked, again) {
@@ -277,20 +286,20 @@ impl Intake {
             },
         };
         match read {
-            Ok(0) => Took::Lost(Loss::Stream(0)),
+            Ok(0) => ReadOutcome::Lost(Loss::Stream(0)),
             Ok(n) => {
                 self.last_read = n;
                 self.scanned(asked)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Took::Nothing
+                ReadOutcome::Nothing
             }
             Err(error) => self.failed(&error),
         }
     }
 
     /// Takes the plain frames and wire bytes that came with the handshake.
-    pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut Asked) -> Took {
+    pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut PeerRequests) -> ReadOutcome {
         if let Err(error) = self.filler().append(inbound) {
             return self.failed(&error);
         }
@@ -304,8 +313,8 @@ impl Intake {
                 let mut plain = Vec::new();
                 let mut stage = lock(stage);
                 let opened = stage.open(bytes, &mut plain);
-                asked.signs |= if stage.has_output() { Asked::ANSWER } else { 0 };
-                self.over = stage.ended();
+                asked.signs |= if stage.has_output() { PeerRequests::ANSWER } else { 0 };
+                self.over = stage.is_closed();
                 drop(stage);
                 if let Err(error) = self.filler().append(&plain) {
                     return self.failed(&error);
@@ -321,38 +330,38 @@ impl Intake {
     /// Handles a failed read or a lack of memory. If memory is short, the incomplete message is
     /// dropped at once to free memory for the next steps.
     #[cold]
-    fn failed(&mut self, error: &std::io::Error) -> Took {
+    fn failed(&mut self, error: &std::io::Error) -> ReadOutcome {
         if error.kind() == ErrorKind::OutOfMemory {
             self.filler().truncate_to_published();
             self.filler().release_spare();
-            return Took::Lost(Loss::Stream(errno::ENOMEM));
+            return ReadOutcome::Lost(Loss::Stream(errno::ENOMEM));
         }
-        Took::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
+        ReadOutcome::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
     }
 
     /// Handles a protocol violation, or a lack of memory for the peer's bytes.
     #[cold]
-    fn lost(&mut self, error: ProtocolError) -> Took {
+    fn lost(&mut self, error: ProtocolError) -> ReadOutcome {
         match error {
             ProtocolError::NoMemory => self.failed(&ErrorKind::OutOfMemory.into()),
-            error => Took::Lost(Loss::Protocol(error)),
+            error => ReadOutcome::Lost(Loss::Protocol(error)),
         }
     }
 
     /// Handles an error of the stage. Messages that were complete before the error are still
     /// published.
-    fn broken(&mut self, error: ProtocolError, asked: &mut Asked) -> Took {
+    fn broken(&mut self, error: ProtocolError, asked: &mut PeerRequests) -> ReadOutcome {
         match self.scan(asked) {
             Ok(_) => self.lost(error),
             Err(earlier) => self.lost(earlier),
         }
     }
 
-    fn scanned(&mut self, asked: &mut Asked) -> Took {
+    fn scanned(&mut self, asked: &mut PeerRequests) -> ReadOutcome {
         match self.scan(asked) {
-            Ok((_, false)) if self.over => Took::Lost(Loss::Stream(0)),
-            Ok((published, false)) => Took::Bytes { published },
-            Ok((published, true)) => Took::Full { published },
+            Ok((_, false)) if self.over => ReadOutcome::Lost(Loss::Stream(0)),
+            Ok((published, false)) => ReadOutcome::Bytes { published },
+            Ok((published, true)) => ReadOutcome::Full { published },
             Err(error) => self.lost(error),
         }
     }
@@ -366,7 +375,7 @@ impl Intake {
 
     /// Returns the current limit for messages that wait for the owner. 0 for unlimited.
     fn most(&self) -> u32 {
-        if self.rest { 0 } else { self.limit }
+        if self.peer_finished { 0 } else { self.limit }
     }
 
     /// Reads into the scratch buffer and copies the bytes, so that the connection holds no memory
@@ -383,7 +392,7 @@ impl Intake {
     fn read_staged(
         &mut self,
         stream: &Stream,
-        asked: &mut Asked,
+        asked: &mut PeerRequests,
         mut again: impl FnMut() -> bool,
     ) -> Result<std::io::Result<usize>, ProtocolError> {
         let most = SCRATCH.min(self.batch);
@@ -392,8 +401,8 @@ impl Intake {
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);
-                asked.signs |= if stage.has_output() { Asked::ANSWER } else { 0 };
-                self.over = stage.ended();
+                asked.signs |= if stage.has_output() { PeerRequests::ANSWER } else { 0 };
+                self.over = stage.is_closed();
                 drop(stage);
                 if let Err(error) = self.filler().append(plain) {
                     return Ok(Err(error));
@@ -407,7 +416,7 @@ impl Intake {
 
     /// Scans the arrived frames, answers commands, and publishes complete messages. Returns two
     /// flags: true if a message was published, and true if the scan stopped at the high-water mark.
-    fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
+    fn scan(&mut self, asked: &mut PeerRequests) -> Result<(bool, bool), ProtocolError> {
         let limit = self.most();
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
@@ -447,7 +456,7 @@ impl Intake {
         &mut self,
         mut messages: u32,
         room: u32,
-        asked: &mut Asked,
+        asked: &mut PeerRequests,
     ) -> Result<(bool, bool), ProtocolError> {
         let (max_msg_size, takes_subscriptions) = (self.max_msg_size, self.takes_subscriptions);
         let mut deliver = false;
@@ -471,7 +480,7 @@ impl Intake {
             };
             if scanned.header.flags & frame::COMMAND != 0 {
                 // Commands may also come between the parts of a message: libzmq sends PINGs there.
-                match heed(filler, takes_subscriptions, asked) {
+                match handle_command(filler, takes_subscriptions, asked) {
                     Ok(wanted) => {
                         if wanted {
                             filler.keep_last();
@@ -544,10 +553,10 @@ fn patiently(
 }
 
 /// Handles the command that was just scanned. Returns true if the owner must see it.
-fn heed(
+fn handle_command(
     filler: &mut ByteFiller,
     takes_subscriptions: bool,
-    asked: &mut Asked,
+    asked: &mut PeerRequests,
 ) -> Result<bool, ProtocolError> {
     let mut body = Vec::new();
     filler.body_of_last(&mut body).map_err(|_| ProtocolError::NoMemory)?;
@@ -558,7 +567,7 @@ fn heed(
             false
         }
         Command::Pong { .. } => {
-            asked.signs |= Asked::PONG;
+            asked.signs |= PeerRequests::PONG;
             false
         }
         Command::Subscribe(_) | Command::Cancel(_) | Command::Join(_) | Command::Leave(_) => {

@@ -1,12 +1,12 @@
 //! Interfaces between a connection and the layers around it: news to the socket's owner, and
 //! requests to the I/O thread.
 
-use super::chore::Visit;
+use super::chore::ScheduledChore;
 use super::reader::ReadSet;
 use super::{Connection, wakes};
 use crate::message::Metadata;
 use crate::monitor::Ends;
-use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, Signal, Slot, Unpark};
+use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, LatestMessage, Signal, Unpark};
 use crate::sync::atomic::AtomicI32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -18,7 +18,7 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
 use tautline_observe::Peer;
-use tautline_policy::Topics;
+use tautline_policy::AllowedTopics;
 use tautline_proto::{ProtocolError, Stage};
 
 /// Information about a peer from its handshake and its stream.
@@ -33,7 +33,7 @@ pub(crate) struct PeerInfo {
     /// Time of the peer's arrival, in microseconds since 1970. 0 for inproc.
     pub(crate) since: u64,
     /// Topics that the peer may use, if the policy restricts them.
-    pub(crate) topics: Option<Arc<Topics>>,
+    pub(crate) topics: Option<Arc<AllowedTopics>>,
 }
 
 impl PeerInfo {
@@ -59,9 +59,9 @@ pub(crate) struct NewPipe {
     /// The connection.
     pub(crate) connection: Arc<Connection>,
     /// Producer of the outbound queue, or the slot of ZMQ_CONFLATE.
-    pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
+    pub(crate) outgoing: Result<FrameWriter, Arc<LatestMessage>>,
     /// Consumer of the inbound queue, or the slot of ZMQ_CONFLATE.
-    pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
+    pub(crate) incoming: Result<FrameReader, Arc<LatestMessage>>,
     /// True if a connect made the pipe, false if a peer connected to us.
     pub(crate) connected_here: bool,
 }
@@ -74,14 +74,14 @@ pub(crate) enum News {
     /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe
     /// with a known peer.
     Attached(Box<NewPipe>, Box<PeerInfo>),
-    /// The peer of a pipe made by `connect` has finished its handshake. `Connection::take_meeting`
-    /// returns the details.
+    /// The peer of a pipe made by `connect` has finished its handshake.
+    /// `Connection::take_handshakes` returns the details.
     Ready(Arc<Connection>),
     /// The session of a pipe made by `connect` is over, and the next one may come. Only for
     /// ZMQ_HICCUP_MSG.
     Interrupted(Arc<Connection>),
     /// Another thread wants to use the socket. A sleeping owner must make room.
-    Knock,
+    LockRequested,
     /// The pipe has messages to read.
     Readable(u32),
     /// The peer has refused the connection. The pipe will end, but not before the owner has seen
@@ -93,14 +93,14 @@ pub(crate) enum News {
     /// Another socket of the context has connected to an inproc endpoint of this one.
     Inproc(Box<super::inproc::Offer>),
     /// The other side of an inproc pipe has bound after the connect (or told its type).
-    Met(u32, Box<PeerInfo>),
+    PeerBound(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is closed.
-    Left(u32),
+    PeerClosed(u32),
     /// A name no longer resolves to all of its former endpoints.
     #[cfg(feature = "names")]
-    Moved,
+    NameChanged,
     /// Taps have come or gone.
-    Tapped,
+    TapsChanged,
     /// The context was terminated.
     Terminated,
     /// Another thread closes the socket.
@@ -109,11 +109,11 @@ pub(crate) enum News {
 
 impl News {
     /// True if the news would be useless to an owner that looked now.
-    pub(super) fn is_void(&mut self) -> bool {
+    pub(super) fn is_obsolete(&mut self) -> bool {
         match self {
-            News::Inproc(offer) => offer.is_void(),
-            News::Attached(pipe, _) => pipe.is_void(),
-            News::Ended(connection) => connection.went_unseen(),
+            News::Inproc(offer) => offer.is_obsolete(),
+            News::Attached(pipe, _) => pipe.is_obsolete(),
+            News::Ended(connection) => connection.is_unknown_to_owner(),
             _ => false,
         }
     }
@@ -179,13 +179,13 @@ impl Waker {
 
     /// Owner: makes the descriptor unreadable and looks at the network with `look`, before it looks
     /// at the news.
-    pub(crate) fn quietly(&self, look: impl FnOnce()) {
-        self.signal.quietly(look);
+    pub(crate) fn coalesce_during(&self, look: impl FnOnce()) {
+        self.signal.coalesce_during(look);
     }
 
     /// Owner: makes the descriptor unreadable, before it looks at the news.
-    pub(crate) fn quieten(&self) {
-        self.signal.quieten();
+    pub(crate) fn clear(&self) {
+        self.signal.clear();
     }
 
     /// Sets the task that the next wake-up wakes, once.
@@ -232,7 +232,7 @@ pub(crate) trait IoSide: Send + Sync {
     /// Asks the I/O thread to check the connections with queued bytes soon.
     fn hurry_residual(&self);
     /// Asks the I/O thread to visit a marked chore after this time.
-    fn come_by(&self, chore: Arc<dyn Visit>, after: Duration);
+    fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration);
     /// Asks the sweep to write the queue of a marked connection with the next round. Returns the
     /// number of that round.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;

@@ -14,39 +14,39 @@
 pub(crate) mod baton;
 pub(crate) mod chore;
 #[cfg(not(loom))]
-mod herd;
-#[cfg(not(loom))]
 pub(crate) mod inproc;
 #[cfg(not(loom))]
 mod intake;
 #[cfg(not(loom))]
 mod link;
 #[cfg(not(loom))]
+mod log_readers;
+#[cfg(not(loom))]
 mod pump;
 #[cfg(not(loom))]
 pub(crate) mod reader;
+#[cfg(not(loom))]
+mod receiver_wakeups;
 pub(crate) mod registration;
 #[cfg(not(loom))]
 mod room;
-#[cfg(not(loom))]
-mod summons;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod testbed;
 #[cfg(not(loom))]
 pub(crate) mod wakes;
 
 #[cfg(not(loom))]
-pub(crate) use connection::{Connection, Kind, Meeting, Session, THROUGH_LEAST, unsent};
-#[cfg(not(loom))]
-pub(crate) use herd::Herd;
+pub(crate) use connection::{Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST, unsent};
 #[cfg(not(loom))]
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]
+pub(crate) use log_readers::LogReaders;
+#[cfg(not(loom))]
 pub(crate) use pump::Flushed;
 #[cfg(not(loom))]
-pub(crate) use room::{room_fd, wait_for_room};
+pub(crate) use receiver_wakeups::ReceiverWakeups;
 #[cfg(not(loom))]
-pub(crate) use summons::Summons;
+pub(crate) use room::{room_fd, wait_for_room};
 
 #[cfg(not(loom))]
 mod connection;

@@ -9,7 +9,7 @@ use super::link::SharedStage;
 use super::room::wait_for_room;
 use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
-use crate::queue::{ByteDrain, FrameWriter, LogReader, Slot};
+use crate::queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
 use crate::sync::{Arc, lock};
 use crate::timing::SEGMENT;
 use std::io::{ErrorKind, IoSlice};
@@ -23,9 +23,9 @@ use tautline_proto::frame;
 const SLICES: usize = 8;
 
 /// Source of the frames.
-pub(super) enum Source {
+pub(super) enum FrameSource {
     Queue(ByteDrain),
-    Slot(Arc<Slot>),
+    Slot(Arc<LatestMessage>),
 }
 
 /// Result of a flush.
@@ -45,7 +45,7 @@ pub(crate) enum Flushed {
 
 /// The write half. Behind the connection's pump lock.
 pub(super) struct Pump {
-    source: Source,
+    source: FrameSource,
     /// Log of the messages that go to many peers, while this peer keeps up (`pipe::Broadcast`). The
     /// log follows the bytes in the queue. While there is a log, the owner adds no messages to the
     /// queue.
@@ -83,7 +83,7 @@ impl Taken {
 }
 
 impl Pump {
-    pub(super) fn new(source: Source, batch: Option<u32>) -> Self {
+    pub(super) fn new(source: FrameSource, batch: Option<u32>) -> Self {
         Pump {
             source,
             log: None,
@@ -142,7 +142,7 @@ impl Pump {
         self.stage = None;
         self.staged = Vec::new();
         self.written = 0;
-        if let Source::Queue(drain) = &mut self.source {
+        if let FrameSource::Queue(drain) = &mut self.source {
             if forget {
                 drain.discard();
             } else {
@@ -157,7 +157,7 @@ impl Pump {
     /// Reads the log as well from now on, unless other bytes must be sent first. Returns true if it
     /// reads the log.
     pub(super) fn follow(&mut self, log: LogReader) -> bool {
-        let Source::Queue(drain) = &mut self.source else { return false };
+        let FrameSource::Queue(drain) = &mut self.source else { return false };
         let idle = self.log.is_none() && drain.pending() == 0;
         if idle {
             self.log = Some(Box::new(log));
@@ -168,9 +168,9 @@ impl Pump {
     /// Stops reading the log. The unsent messages move to the queue, whose other end is `writer`.
     /// Returns false if there was no memory and the peer has received a part of a message.
     pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) -> bool {
-        if let (Some(log), Source::Queue(drain)) = (self.log.take(), &mut self.source) {
+        if let (Some(log), FrameSource::Queue(drain)) = (self.log.take(), &mut self.source) {
             let mut moved = true;
-            let (messages, written) = log.unsent(|frames| {
+            let (messages, written) = log.copy_unsent(|frames| {
                 moved = moved && writer.append_encoded(frames).is_ok();
             });
             if !moved {
@@ -210,7 +210,7 @@ impl Pump {
             && self.written == self.staged.len()
         {
             let mut last = Vec::new();
-            lock(stage).finish(&mut last);
+            lock(stage).close(&mut last);
             if !last.is_empty() {
                 let _ = stream.write(&last);
             }
@@ -219,7 +219,7 @@ impl Pump {
 
     /// True if writes go to shared memory.
     pub(super) fn has_memory(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.room().1)
+        self.stream.as_ref().is_some_and(|stream| stream.space_fd().1)
     }
 
     /// Returns the stream of the open session and the name of its registration.
@@ -232,16 +232,16 @@ impl Pump {
         self.written < self.staged.len()
             || self.log.as_mut().is_some_and(|log| log.pending() > 0)
             || match &mut self.source {
-                Source::Queue(drain) => drain.pending() > 0,
-                Source::Slot(slot) => slot.is_full(),
+                FrameSource::Queue(drain) => drain.pending() > 0,
+                FrameSource::Slot(slot) => slot.is_full(),
             }
     }
 
     /// Returns the number of published bytes that the kernel does not have yet.
     pub(super) fn unsent(&mut self) -> u64 {
         let queued = match &mut self.source {
-            Source::Queue(drain) => drain.pending(),
-            Source::Slot(_) => 0,
+            FrameSource::Queue(drain) => drain.pending(),
+            FrameSource::Slot(_) => 0,
         };
         queued + self.log.as_mut().map_or(0, |log| log.pending())
     }
@@ -264,7 +264,7 @@ impl Pump {
                 Err(flushed) => return flushed,
             }
             let more = match (&mut self.source, self.stage.is_some()) {
-                (Source::Queue(drain), false) => {
+                (FrameSource::Queue(drain), false) => {
                     let queue = write_all(drain, stream, (most, self.batch), &mut self.taken);
                     let log = self.log.as_deref_mut().filter(|_| queue.is_ok());
                     match log.map_or(queue, |log| write_all(log, stream, (most, self.batch), &mut self.taken))
@@ -285,7 +285,7 @@ impl Pump {
             let mut frames = Vec::new();
             control(&mut frames);
             let stage = self.stage.as_ref().map(|stage| lock(stage));
-            if stage.as_ref().is_some_and(|stage| stage.exhausted()) {
+            if stage.as_ref().is_some_and(|stage| stage.is_out_of_memory()) {
                 return Flushed::Lost(errno::ENOMEM);
             }
             let stage_speaks = stage.as_ref().is_some_and(|stage| stage.has_output());
@@ -304,9 +304,9 @@ impl Pump {
     }
 
     /// Releases the queue's memory after everything is written. `writer` is the queue's other end.
-    pub(super) fn rest(&mut self, writer: &mut FrameWriter) {
-        if let Source::Queue(drain) = &mut self.source {
-            writer.rest(drain);
+    pub(super) fn release_memory(&mut self, writer: &mut FrameWriter) {
+        if let FrameSource::Queue(drain) = &mut self.source {
+            writer.release_memory(drain);
         }
     }
 
@@ -322,7 +322,7 @@ impl Pump {
         append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
         let direct = self.stage.is_none() && self.stream.is_some() && !self.pending();
-        let (Some(stream), Source::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
+        let (Some(stream), FrameSource::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
             append();
             return None;
         };
@@ -370,7 +370,7 @@ impl Pump {
     fn stage_next(&mut self) -> Result<bool, NoMemory> {
         let Pump { source, stage, staged, log, .. } = self;
         match (source, stage) {
-            (Source::Queue(drain), Some(stage)) => {
+            (FrameSource::Queue(drain), Some(stage)) => {
                 let n = seal_queue(drain, stage, staged)?;
                 drain.advance(n);
                 if let Some(log) = log.as_mut().filter(|_| n == 0) {
@@ -382,8 +382,8 @@ impl Pump {
                 }
                 Ok(n > 0)
             }
-            (Source::Queue(_), None) => Ok(false),
-            (Source::Slot(slot), _) => {
+            (FrameSource::Queue(_), None) => Ok(false),
+            (FrameSource::Slot(slot), _) => {
                 let Some((flags, message)) = slot.take() else { return Ok(false) };
                 let mut plain = Vec::new();
                 let room = frame::MAX_HEADER + message.len();
@@ -441,7 +441,7 @@ fn seal<'a>(
 ) -> Result<(), NoMemory> {
     let mut stage = lock(stage);
     pieces.into_iter().for_each(|piece| stage.seal(piece, staged));
-    if stage.exhausted() { Err(NoMemory) } else { Ok(()) }
+    if stage.is_out_of_memory() { Err(NoMemory) } else { Ok(()) }
 }
 
 /// Frames to be written, in order.

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use super::Connection;
 use super::baton::{Baton, Surroundings, Tick};
-use super::intake::Took;
+use super::intake::ReadOutcome;
 use super::link::{SetKeeper, SocketInbox};
 use super::registration::Registration;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::timing::SELDOM;
+use crate::timing::RARE_INTERVAL;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
@@ -48,7 +48,7 @@ pub(crate) struct ReadSet {
 }
 
 /// The thread that reads.
-pub(super) enum By<'a> {
+pub(super) enum Reader<'a> {
     /// Any thread: the inbox announces that a pipe has become readable.
     Any,
     /// The owner: readable pipes are added to this vector. While there are no bytes, the read is
@@ -56,27 +56,27 @@ pub(super) enum By<'a> {
     Owner(&'a mut Vec<u32>, u32),
 }
 
-impl By<'_> {
+impl Reader<'_> {
     fn times(&self) -> u32 {
         match self {
-            By::Any => 1,
-            By::Owner(_, times) => *times,
+            Reader::Any => 1,
+            Reader::Owner(_, times) => *times,
         }
     }
 
     /// Returns the same value for one try.
-    fn once(&mut self) -> By<'_> {
+    fn once(&mut self) -> Reader<'_> {
         match self {
-            By::Any => By::Any,
-            By::Owner(arrived, _) => By::Owner(arrived, 1),
+            Reader::Any => Reader::Any,
+            Reader::Owner(arrived, _) => Reader::Owner(arrived, 1),
         }
     }
 }
 
 /// Reads once. On the I/O thread, which must continue, a panic ends the session. A panic of an
 /// owner goes to its caller.
-fn read_or_lose(connection: &Arc<Connection>, by: By<'_>) -> ControlFlow<(), Took> {
-    if matches!(by, By::Owner(..)) {
+fn read_or_lose(connection: &Arc<Connection>, by: Reader<'_>) -> ControlFlow<(), ReadOutcome> {
+    if matches!(by, Reader::Owner(..)) {
         return connection.read(by);
     }
     catch_unwind(AssertUnwindSafe(|| connection.read(by))).unwrap_or_else(|_| {
@@ -99,7 +99,7 @@ pub(crate) enum Sleep {
 
 impl Surroundings for ReadSet {
     fn arm(&self) {
-        self.gather(&mut lock(&self.members));
+        self.register_all(&mut lock(&self.members));
         self.keeper.arm(self);
     }
 
@@ -147,7 +147,7 @@ impl ReadSet {
     pub(crate) fn watched_fd(&self) -> BorrowedFd<'_> {
         let mut members = lock(&self.members);
         members.watched = true;
-        self.gather(&mut members);
+        self.register_all(&mut members);
         self.reactor.as_fd()
     }
 
@@ -159,9 +159,9 @@ impl ReadSet {
         let mut members = lock(&self.members);
         open();
         let Some(stream) = connection.readable_stream() else { return Ok(()) };
-        self.gather(&mut members);
+        self.register_all(&mut members);
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
-        let eager = !stream.listen();
+        let eager = !stream.request_wakeup();
         let member = Member::new(connection, stream, eager);
         self.reactor.add(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level)?;
         member.connection.place.store(index, Relaxed);
@@ -177,10 +177,10 @@ impl ReadSet {
             members.vacant.pop();
         }
         members.count += 1;
-        members.tell_unread(&self.reactor, index);
+        members.update_unread_report(&self.reactor, index);
         drop(members);
         // A sleeping owner waits only for the earlier connections.
-        self.inbox.nudge();
+        self.inbox.wake_if_parked();
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl ReadSet {
     fn drop_member(&self, members: &mut Members, index: usize) {
         if let Some(member) = members.slots[index].as_mut() {
             member.eager = false;
-            members.tell_unread(&self.reactor, index);
+            members.update_unread_report(&self.reactor, index);
         }
         if let Some(member) = members.slots[index].take() {
             let _ = self.reactor.remove(member.stream.as_fd());
@@ -217,32 +217,32 @@ impl ReadSet {
     /// connection is set apart.
     fn note_own_read(&self, members: &mut Members) {
         members.own_reads += 1;
-        if members.own_reads >= SELDOM && !without(Rule::Apart) {
+        if members.own_reads >= RARE_INTERVAL && !without(Rule::Apart) {
             members.own_reads = 0;
             if let (false, false, Some(Some(member))) =
                 (members.watched, members.apart, members.slots.first())
             {
                 members.apart = self.reactor.remove(member.stream.as_fd()).is_ok();
-                members.tell_unread(&self.reactor, 0);
+                members.update_unread_report(&self.reactor, 0);
             }
         }
     }
 
     /// Registers all members in the set, so that other threads can listen to it.
-    fn gather(&self, members: &mut Members) {
+    fn register_all(&self, members: &mut Members) {
         members.own_reads = 0;
         if !std::mem::take(&mut members.apart) {
             return;
         }
         let Some(Some(member)) = members.slots.first_mut() else { return };
-        member.eager = !member.stream.listen();
+        member.eager = !member.stream.request_wakeup();
         if let Err(error) = self.reactor.add(member.stream.as_fd(), Token(0), member.interest(), Mode::Level)
         {
             // Handle it like a connection that could not be added in the first place.
             member.connection.lose(errno::of(&error).unwrap_or(0));
             self.drop_member(members, 0);
         }
-        members.tell_unread(&self.reactor, 0);
+        members.update_unread_report(&self.reactor, 0);
     }
 
     /// Continues to read a paused connection that has room again.
@@ -254,7 +254,7 @@ impl ReadSet {
         if let Some(index) = members.find(connection) {
             self.unmute(&mut members, index);
             // Unpublished bytes in user space raise no event of the kernel.
-            self.read_member(&mut members, index, By::Any);
+            self.read_member(&mut members, index, Reader::Any);
         }
     }
 
@@ -266,7 +266,7 @@ impl ReadSet {
         let mut members = lock(&self.members);
         // After a read, each member in the set is checked for bytes that its descriptor does not
         // report.
-        self.gather(&mut members);
+        self.register_all(&mut members);
         let Some(index) = members.find(connection) else {
             // The I/O thread has seen its end, or has not made the stream yet.
             return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
@@ -274,11 +274,11 @@ impl ReadSet {
         if connection.unpause() {
             self.unmute(&mut members, index);
             if members.slots[index].as_ref().is_some_and(|member| member.stream.has_ended()) {
-                connection.take_rest();
+                connection.read_to_end();
             }
         }
         let partly = std::mem::take(&mut members.partly);
-        let news = self.read_member(&mut members, index, By::Any);
+        let news = self.read_member(&mut members, index, Reader::Any);
         let came = news | members.partly;
         members.partly |= partly;
         match &members.slots[index] {
@@ -293,12 +293,12 @@ impl ReadSet {
 
     /// I/O thread: notes that the peer of `connection` sends no further bytes. Paused reading
     /// continues to the end.
-    pub(crate) fn take_rest(&self, connection: &Arc<Connection>) {
-        connection.take_rest();
+    pub(crate) fn read_to_end(&self, connection: &Arc<Connection>) {
+        connection.read_to_end();
         if connection.is_paused() {
             self.resume(connection);
             // A sleeping owner does not listen to paused connections.
-            self.inbox.nudge();
+            self.inbox.wake_if_parked();
         }
     }
 
@@ -341,17 +341,17 @@ impl ReadSet {
     /// Holder: reads every ready connection once. The inbox announces readable pipes. Returns true
     /// if a complete message arrived or a connection was lost.
     pub(crate) fn read_ready(&self) -> bool {
-        self.read_each_ready(By::Any)
+        self.read_each_ready(Reader::Any)
     }
 
     /// The owner, as holder: like `read_ready`, but adds the readable pipes to `arrived`, which is
     /// cheaper than the inbox. All other news still comes through the inbox. While there are no
     /// bytes, the read is tried again, up to `times` times.
     pub(crate) fn read_own(&self, arrived: &mut Vec<u32>, times: u32) -> bool {
-        self.read_each_ready(By::Owner(arrived, times))
+        self.read_each_ready(Reader::Owner(arrived, times))
     }
 
-    fn read_each_ready(&self, mut by: By<'_>) -> bool {
+    fn read_each_ready(&self, mut by: Reader<'_>) -> bool {
         let mut members = lock(&self.members);
         members.partly = false;
         if members.count == 0 {
@@ -361,7 +361,7 @@ impl ReadSet {
         // the set.
         let is_only = members.slots.len() == 1;
         if is_only && members.slots[0].as_ref().is_some_and(|member| !member.silent) {
-            let own = matches!(by, By::Owner(..));
+            let own = matches!(by, Reader::Owner(..));
             let news = self.read_unless_muted(&mut members, 0, by);
             if own && news {
                 self.note_own_read(&mut members);
@@ -374,7 +374,7 @@ impl ReadSet {
             if self.reactor.wait(&mut events, Some(Duration::ZERO)).is_err() {
                 events.clear();
             }
-            if !events.is_empty() || self.inbox.pending() {
+            if !events.is_empty() || self.inbox.has_pending() {
                 break;
             }
         }
@@ -383,7 +383,7 @@ impl ReadSet {
             let index = event.token.0 as usize;
             if event.token == UNREAD {
                 for index in 0..members.slots.len() {
-                    if members.is_told(index) {
+                    if members.is_unread_reported(index) {
                         news |= self.read_unless_muted(&mut members, index, by.once());
                     }
                 }
@@ -397,7 +397,7 @@ impl ReadSet {
 
     /// Reads a ready member. A muted member is silenced instead, so that the set does not report it
     /// again.
-    fn read_unless_muted(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
+    fn read_unless_muted(&self, members: &mut Members, index: usize, by: Reader<'_>) -> bool {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {
                 if !std::mem::replace(&mut member.silent, true) {
@@ -409,7 +409,7 @@ impl ReadSet {
         }
     }
 
-    fn read_member(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
+    fn read_member(&self, members: &mut Members, index: usize, by: Reader<'_>) -> bool {
         let apart = members.apart;
         let Some(member) = members.slots[index].as_mut() else { return false };
         match read_or_lose(&member.connection, by) {
@@ -417,7 +417,7 @@ impl ReadSet {
                 self.drop_member(members, index);
                 true
             }
-            ControlFlow::Continue(Took::Full { published }) => {
+            ControlFlow::Continue(ReadOutcome::Full { published }) => {
                 member.muted = true;
                 published
             }
@@ -425,24 +425,24 @@ impl ReadSet {
                 if !apart && member.stream.reads_from_memory() {
                     self.listen_on(members, index, took);
                 }
-                members.partly |= took == Took::Bytes { published: false };
-                took == Took::Bytes { published: true }
+                members.partly |= took == ReadOutcome::Bytes { published: false };
+                took == ReadOutcome::Bytes { published: true }
             }
         }
     }
 
     /// Keeps a member registered in the set after a read. Its descriptor reports new bytes and
     /// unread bytes.
-    fn listen_on(&self, members: &mut Members, index: usize, took: Took) {
+    fn listen_on(&self, members: &mut Members, index: usize, took: ReadOutcome) {
         let Some(member) = members.slots[index].as_mut() else { return };
         let listens = match took {
             // A report without bytes: a late bell, or the end.
-            Took::Nothing => member.stream.listen(),
-            _ => member.stream.listen_on(),
+            ReadOutcome::Nothing => member.stream.request_wakeup(),
+            _ => member.stream.request_wakeup_again(),
         };
         if listens == member.eager {
             member.eager = !listens;
-            members.tell_unread(&self.reactor, index);
+            members.update_unread_report(&self.reactor, index);
         }
     }
 
@@ -471,7 +471,7 @@ impl ReadSet {
                 }
                 // A registered member already listens. A further `listen` would take away the bell
                 // that the set must report.
-                let listens = if members.apart { member.stream.listen() } else { !member.eager };
+                let listens = if members.apart { member.stream.request_wakeup() } else { !member.eager };
                 if listens { Sleep::Stream(member.stream.clone()) } else { Sleep::NotNow }
             }
             _ => Sleep::Set,
@@ -479,7 +479,7 @@ impl ReadSet {
     }
 
     /// Holder: returns the descriptor that is readable when `read_ready` would succeed.
-    pub(crate) fn fd_to_ask(&self) -> Option<RawFd> {
+    pub(crate) fn poll_fd(&self) -> Option<RawFd> {
         let mut members = lock(&self.members);
         if members
             .slots
@@ -487,7 +487,7 @@ impl ReadSet {
             .is_some_and(|member| member.as_ref().is_some_and(|member| member.stream.reads_from_memory()))
         {
             // Its descriptor alone does not report bytes in shared memory.
-            self.gather(&mut members);
+            self.register_all(&mut members);
             return (members.count > 0).then(|| self.raw_fd());
         }
         match (members.count, members.slots.first()) {

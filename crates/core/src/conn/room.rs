@@ -15,7 +15,7 @@ pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
 
 /// Returns the descriptor and event to poll for room to write.
 pub(crate) fn room_fd(stream: &Stream) -> PollFd {
-    let (fd, readable) = stream.room();
+    let (fd, readable) = stream.space_fd();
     PollFd::new(fd.as_raw_fd(), if readable { PollFd::IN } else { PollFd::OUT })
 }
 
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_when_the_peer_has_read_and_no_wait_for_one_that_writes() {
+    fn wait_ends_when_peer_reads_and_is_skipped_if_peer_writes() {
         let (near, far) = Stream::pair().unwrap();
         assert!(wait_for_room(&near, MOMENT));
         let written = fill(&near);

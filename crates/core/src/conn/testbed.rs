@@ -1,9 +1,9 @@
 //! A connection without a driver, for tests. Its requests to the I/O thread are counted, and the
 //! test holds the peer's end of its stream.
 
-use super::chore::Visit;
+use super::chore::ScheduledChore;
 use super::link::SharedStage;
-use super::{Connection, IoSide, Kind, Loss, NewPipe, News, Session, SocketInbox, Waker};
+use super::{Connection, ConnectionKind, IoSide, Loss, NewPipe, News, Session, SocketInbox, Waker};
 use crate::options::{ContextDefaults, Options};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
@@ -17,7 +17,7 @@ use tautline_proto::SocketType;
 
 /// Counts the requests of the connection.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct MockIoSide {
     pub(crate) residual: AtomicU32,
     pub(crate) write: AtomicU32,
     pub(crate) unwritable: AtomicU32,
@@ -28,12 +28,12 @@ pub(crate) struct Asked {
     pub(crate) announces: AtomicBool,
 }
 
-impl IoSide for Asked {
+impl IoSide for MockIoSide {
     fn hurry_residual(&self) {}
     fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
         self.residual.fetch_add(1, Relaxed);
     }
-    fn come_by(&self, _: Arc<dyn Visit>, _: Duration) {}
+    fn schedule(&self, _: Arc<dyn ScheduledChore>, _: Duration) {}
     fn write_soon(&self, _: &Arc<Connection>) -> u32 {
         0
     }
@@ -68,7 +68,7 @@ impl IoSide for Asked {
 
 /// Returns a connection with a session, the writer of its queue and the peer's end of its stream.
 pub(crate) fn open(
-    asked: &Arc<Asked>,
+    asked: &Arc<MockIoSide>,
     set: impl FnOnce(&mut Options),
 ) -> (Arc<Connection>, FrameWriter, Stream) {
     open_with(asked, None, set)
@@ -76,7 +76,7 @@ pub(crate) fn open(
 
 /// Like `open`, with a stage.
 pub(crate) fn open_with(
-    asked: &Arc<Asked>,
+    asked: &Arc<MockIoSide>,
     stage: Option<SharedStage>,
     set: impl FnOnce(&mut Options),
 ) -> (Arc<Connection>, FrameWriter, Stream) {
@@ -87,7 +87,7 @@ pub(crate) fn open_with(
 
 /// Like `open_with`, but returns everything that the owner gets.
 pub(crate) fn open_pipe(
-    asked: &Arc<Asked>,
+    asked: &Arc<MockIoSide>,
     stage: Option<SharedStage>,
     set: impl FnOnce(&mut Options),
 ) -> (NewPipe, Stream) {
@@ -97,8 +97,8 @@ pub(crate) fn open_pipe(
 }
 
 /// Returns everything that the owner gets of a connection without a session.
-pub(crate) fn unopened_pipe(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> NewPipe {
-    let kind = Kind {
+pub(crate) fn unopened_pipe(asked: &Arc<MockIoSide>, set: impl FnOnce(&mut Options)) -> NewPipe {
+    let kind = ConnectionKind {
         socket_type: SocketType::Pair,
         takes_subscriptions: false,
         takes_replies: false,

@@ -13,7 +13,7 @@ use std::task::Waker;
 thread_local! {
     /// True if the thread delays the wake-ups.
     static PUTS_OFF: Cell<bool> = const { Cell::new(false) };
-    // Without a destructor, see `tautline_io::thread::at_end`; freed by `end`.
+    // Without a destructor, see `tautline_io::thread::on_exit`; freed by `end`.
     static TASKS: Cell<ManuallyDrop<Vec<Waker>>> = const { Cell::new(ManuallyDrop::new(Vec::new())) };
 }
 

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use super::origin::Origin;
 use super::security::Security;
 use super::wire::{CHECK, Wire, is_silent, is_stranger};
-use super::{EXHAUSTED, Resident, Site, Source, Turn};
+use super::{EXHAUSTED, EventLoop, EventSource, Resident, Site};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Gate, PeerSource, Refusal};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Bound, Carrying, Leftover};
+use crate::transport::{self, Bound, CarrierFactory, Leftover};
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::sync::Weak;
@@ -42,23 +42,23 @@ const MOST_PAUSE: Duration = Duration::from_millis(20);
 /// search.
 const LOOKED_AT: usize = 256;
 
-struct State {
+struct AcceptorState {
     listener: Option<Listener>,
     registration: Option<Token>,
     wait_timer: u64,
     check_timer: u64,
     /// Accepted peers whose handshakes may not be complete, oldest first. Kept only if there is a
     /// policy.
-    shaking: VecDeque<Shaking>,
+    shaking: VecDeque<PendingHandshake>,
 }
 
 /// A peer whose handshake may not be complete, and its source address.
-type Shaking = (Weak<Wire>, PeerSource);
+type PendingHandshake = (Weak<Wire>, PeerSource);
 
 /// Removes the handshake to evict for a new peer. Chooses the source with the most handshakes, so
 /// that one host cannot keep others away; within it a peer that has sent no byte; among these the
 /// oldest. Compares only the oldest handshakes.
-fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wire>> {
+fn evict(shaking: &mut VecDeque<PendingHandshake>, newcomer: PeerSource) -> Option<Arc<Wire>> {
     while shaking.front().is_some_and(|entry| !is_shaking(entry)) {
         shaking.pop_front();
     }
@@ -68,7 +68,7 @@ fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wi
     for (_, (_, source)) in &known {
         *counts.entry(*source).or_default() += 1;
     }
-    let rank = |(wire, source): &Shaking| {
+    let rank = |(wire, source): &PendingHandshake| {
         let is_silent = wire.upgrade().is_some_and(|wire| is_silent(&wire));
         (counts.get(source).copied(), is_silent)
     };
@@ -77,7 +77,7 @@ fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wi
     shaking.remove(index)?.0.upgrade()
 }
 
-fn is_shaking((wire, _): &Shaking) -> bool {
+fn is_shaking((wire, _): &PendingHandshake) -> bool {
     wire.upgrade().is_some_and(|wire| is_stranger(&wire))
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Acceptor {
     endpoint: Ends,
     unlink: Option<Leftover>,
     /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
-    pub(super) carrying: Option<Carrying>,
+    pub(super) carrying: Option<CarrierFactory>,
     /// Number of accepted peers since the last completed handshakes. Each completed handshake
     /// halves the number.
     // Relaxed: own, only the I/O thread uses it.
@@ -99,7 +99,7 @@ pub(crate) struct Acceptor {
     shaking: AtomicU32,
     /// The policy's rules for accepted peers, if there is a policy.
     gate: Option<Arc<Gate>>,
-    state: Mutex<State>,
+    state: Mutex<AcceptorState>,
 }
 
 impl Acceptor {
@@ -121,7 +121,7 @@ impl Acceptor {
             strangers: AtomicU32::new(0),
             shaking: AtomicU32::new(0),
             gate,
-            state: Mutex::new(State {
+            state: Mutex::new(AcceptorState {
                 listener: Some(bound.listener),
                 registration: None,
                 wait_timer: 0,
@@ -129,7 +129,7 @@ impl Acceptor {
                 shaking: VecDeque::new(),
             }),
         });
-        site.tap.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
+        site.events.emit(event::LISTENING, fd as u32, &acceptor.endpoint);
         let newborn = acceptor.clone();
         site.driver.post(Box::new(move |turn| {
             newborn.register(turn);
@@ -173,7 +173,7 @@ impl Acceptor {
             leftover.remove();
         }
         drop(listener);
-        self.site.tap.emit(event::CLOSED, fd, &self.endpoint);
+        self.site.events.emit(event::CLOSED, fd, &self.endpoint);
         let acceptor = self.clone();
         self.site.driver.post(Box::new(move |turn| {
             if let Some(token) = registration {
@@ -190,9 +190,9 @@ impl Acceptor {
         }));
     }
 
-    fn register(self: &Arc<Self>, turn: &mut Turn) {
+    fn register(self: &Arc<Self>, turn: &mut EventLoop) {
         let mut state = lock(&self.state);
-        let State { listener: Some(listener), registration, .. } = &mut *state else { return };
+        let AcceptorState { listener: Some(listener), registration, .. } = &mut *state else { return };
         match turn.register(self.clone(), listener.as_fd(), Interest::READ, Mode::Level) {
             Ok(token) => *registration = Some(token),
             Err(_) => state.wait_timer = turn.after(EXHAUSTED, self),
@@ -200,13 +200,13 @@ impl Acceptor {
     }
 
     /// Notes that an accepted peer has completed its handshake.
-    pub(super) fn found_honest(&self) {
+    pub(super) fn note_completed_handshake(&self) {
         self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);
-        self.lost_stranger();
+        self.forget_stranger();
     }
 
     /// Notes that an accepted peer has completed its handshake, or has left before that.
-    pub(super) fn lost_stranger(&self) {
+    pub(super) fn forget_stranger(&self) {
         if self.gate.is_some() {
             self.shaking.store(self.shaking.load(Relaxed).saturating_sub(1), Relaxed);
         }
@@ -214,7 +214,7 @@ impl Acceptor {
 
     /// Adds a new peer to the list of handshakes. If the list exceeds its limit, evicts one of the
     /// other handshakes.
-    fn greet(&self, turn: &mut Turn, newcomer: &Arc<Wire>) {
+    fn greet(&self, turn: &mut EventLoop, newcomer: &Arc<Wire>) {
         let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
         let count = self.shaking.load(Relaxed);
         let is_beyond = gate.handshakes().0.is_some_and(|limit| u64::from(count) > limit);
@@ -234,7 +234,7 @@ impl Acceptor {
         }
     }
 
-    fn accept(self: &Arc<Self>, turn: &mut Turn) {
+    fn accept(self: &Arc<Self>, turn: &mut EventLoop) {
         let began = Instant::now();
         self.accept_some(turn);
         if self.strangers.load(Relaxed) >= FLOOD {
@@ -242,7 +242,7 @@ impl Acceptor {
         }
     }
 
-    fn accept_some(self: &Arc<Self>, turn: &mut Turn) {
+    fn accept_some(self: &Arc<Self>, turn: &mut EventLoop) {
         for _ in 0..BATCH {
             if let Some(pause) = self.gate.as_ref().and_then(|gate| gate.pause()) {
                 return self.wait(turn, pause);
@@ -255,7 +255,7 @@ impl Acceptor {
                 Ok(stream) => self.accepted(turn, Arc::new(stream)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    self.site.tap.emit(
+                    self.site.events.emit(
                         event::ACCEPT_FAILED,
                         errno::of(&error).unwrap_or(0) as u32,
                         &self.endpoint,
@@ -269,16 +269,16 @@ impl Acceptor {
         }
     }
 
-    fn accepted(self: &Arc<Self>, turn: &mut Turn, stream: Arc<tautline_io::net::Stream>) {
+    fn accepted(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<tautline_io::net::Stream>) {
         if !transport::admit(&stream, &self.options) {
-            self.site.tap.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
+            self.site.events.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
             return;
         }
         let counted = match self.gate.as_ref().map(|gate| gate.admit(&stream)).transpose() {
             Ok(counted) => counted,
             Err(Refusal(why)) => {
                 let errno = errno::EACCES as u32;
-                return self.site.tap.emit_because(event::ACCEPT_FAILED, errno, &self.endpoint, &why);
+                return self.site.events.emit_because(event::ACCEPT_FAILED, errno, &self.endpoint, &why);
             }
         };
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
@@ -286,20 +286,20 @@ impl Acceptor {
             self.shaking.store(self.shaking.load(Relaxed) + 1, Relaxed);
         }
         let ends = transport::ends(&stream, self.endpoint.name(), true);
-        self.site.tap.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
+        self.site.events.emit(event::ACCEPTED, stream.as_fd().as_raw_fd() as u32, &ends);
         let wire = Wire::start(turn, Origin::Accepted(self.clone(), counted), stream, ends, 1);
         self.greet(turn, &wire);
     }
 
     /// Sets a timer to check again if the peers may stay.
-    fn check_later(self: &Arc<Self>, turn: &mut Turn) {
+    fn check_later(self: &Arc<Self>, turn: &mut EventLoop) {
         if self.gate.as_ref().is_some_and(|gate| gate.may_change()) {
             lock(&self.state).check_timer = turn.after(CHECK, self);
         }
     }
 
     /// Ends the connections of peers that the policy no longer allows.
-    fn check(self: &Arc<Self>, turn: &mut Turn) {
+    fn check(self: &Arc<Self>, turn: &mut EventLoop) {
         let Some(gate) = &self.gate else { return };
         // Do this even without peers: it starts the clock for how long a list has been unreadable.
         let _ = gate.is_current();
@@ -314,7 +314,7 @@ impl Acceptor {
     }
 
     /// Stops listening for this time.
-    fn wait(self: &Arc<Self>, turn: &mut Turn, time: Duration) {
+    fn wait(self: &Arc<Self>, turn: &mut EventLoop, time: Duration) {
         let mut state = lock(&self.state);
         if let (Some(listener), Some(token)) = (&state.listener, state.registration) {
             turn.modify(token, listener.as_fd(), Interest::NONE, Mode::Level);
@@ -323,12 +323,12 @@ impl Acceptor {
     }
 }
 
-impl Source for Acceptor {
-    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
+impl EventSource for Acceptor {
+    fn on_ready(self: Arc<Self>, turn: &mut EventLoop, _event: &Event) {
         self.accept(turn);
     }
 
-    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64) {
         let checks = {
             let state = lock(&self.state);
             state.check_timer == key && state.listener.is_some()

@@ -13,12 +13,12 @@ use std::net::SocketAddr;
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::{Resident, Site, Source, Turn};
+use super::{EventLoop, EventSource, Resident, Site};
 use crate::conn::inproc::{Device, Offer};
 use crate::conn::{News, SocketInbox, Waker};
 use crate::error::Error;
 use crate::message::Message;
-use crate::queue::{FrameReader, FrameWriter, Head, Inbox};
+use crate::queue::{FrameHead, FrameReader, FrameWriter, Inbox};
 use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -162,11 +162,11 @@ impl DatagramPort {
 
     /// Handles an owner that has released its side. Its messages wait for the destination, but not
     /// longer than ZMQ_LINGER.
-    fn linger(self: &Arc<Self>, turn: &mut Turn) {
+    fn linger(self: &Arc<Self>, turn: &mut EventLoop) {
         let waits = {
             let mut far = lock(&self.far);
             let Far { offer, destination, closed, lingers, linger, linger_timer, .. } = &mut *far;
-            let unsent = offer.incoming.as_mut().is_ok_and(|reader| reader.ready());
+            let unsent = offer.incoming.as_mut().is_ok_and(|reader| reader.is_ready());
             let aimless = self.form == Form::Groups && destination.is_none() && !*closed;
             *lingers = aimless && unsent && *linger != Some(Duration::ZERO);
             if let (true, Some(time)) = (*lingers, *linger) {
@@ -180,7 +180,7 @@ impl DatagramPort {
     }
 
     /// Sends the queued messages that the kernel accepts, then ends.
-    pub(super) fn end(self: &Arc<Self>, turn: &mut Turn) {
+    pub(super) fn end(self: &Arc<Self>, turn: &mut EventLoop) {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
             turn.unregister(socket, self.socket.as_fd());
@@ -190,7 +190,7 @@ impl DatagramPort {
         self.site.leave(&Resident::Datagram(self.clone()));
     }
 
-    fn register(self: &Arc<Self>, turn: &mut Turn) {
+    fn register(self: &Arc<Self>, turn: &mut EventLoop) {
         let interest = if self.receives { Interest::READ } else { Interest::NONE };
         let Ok(socket) = turn.register(self.clone(), self.socket.as_fd(), interest, Mode::Level) else {
             return self.end(turn);
@@ -227,7 +227,7 @@ impl DatagramPort {
         if let Ok(reader) = &mut far.offer.incoming {
             reader.credit();
         }
-        far.offer.end.give_room();
+        far.offer.end.notify_room();
         taken
     }
 
@@ -243,7 +243,7 @@ impl DatagramPort {
         let mut goes_on = true;
         for _ in 0..BATCH {
             if !writer.has_room() {
-                offer.end.want_room(writer.limit());
+                offer.end.request_room(writer.limit());
                 crate::sync::barrier_heavy();
                 if !writer.has_room() {
                     goes_on = false;
@@ -321,7 +321,7 @@ impl DatagramPort {
 /// a message, it is lost, as any datagram may be.
 fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Option<Option<SocketAddr>> {
     let mut part = Message::new();
-    while reader.ready() {
+    while reader.is_ready() {
         let head = read_or_skip(reader, &mut part)?;
         if head.is_none_or(|head| head.flags & (frame::COMMAND | frame::MORE) != frame::MORE) {
             continue;
@@ -350,7 +350,7 @@ fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Opt
 
 /// Reads the next part, if there is one. Returns `Some(None)` if the part was dropped because there
 /// was no memory for it.
-fn read_or_skip(reader: &mut FrameReader, out: &mut Message) -> Option<Option<Head>> {
+fn read_or_skip(reader: &mut FrameReader, out: &mut Message) -> Option<Option<FrameHead>> {
     let read = reader.read_message(out);
     if read.is_err() {
         reader.skip();
@@ -375,13 +375,13 @@ impl Device for DatagramPort {
     }
 }
 
-impl Source for DatagramPort {
-    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+impl EventSource for DatagramPort {
+    fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         let woken = lock(&self.tokens).is_some_and(|(_, wake)| wake == event.token);
         if woken {
-            self.inbox.waker().quieten();
+            self.inbox.waker().clear();
             let mut news = self.inbox.drain().into_iter();
-            if news.any(|news| matches!(news, News::Left(_))) {
+            if news.any(|news| matches!(news, News::PeerClosed(_))) {
                 return self.linger(turn);
             }
         }
@@ -390,7 +390,7 @@ impl Source for DatagramPort {
         self.listen_for(read, !taken);
     }
 
-    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64) {
         let due = lock(&self.far).linger_timer == key;
         if due {
             self.end(turn);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use self::tries::Try;
 use super::origin::Origin;
 use super::wire::Wire;
-use super::{Resident, Site, Source, Turn, relay};
+use super::{EventLoop, EventSource, Resident, Site, relay};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::options::{
 };
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Carrying, Hop, Route};
+use crate::transport::{self, CarrierFactory, ConnectRoute, Hop};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
@@ -32,7 +32,7 @@ const NO_FD: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Not connected, but trying. [`Way`] has the state of the attempt.
+    /// Not connected, but trying. [`ConnectAttempts`] has the state of the attempt.
     Away,
     /// A stream exists and runs independently of the dialer.
     Up,
@@ -48,44 +48,44 @@ enum Phase {
     Gone,
 }
 
-struct State {
+struct DialerState {
     phase: Phase,
     /// The pipe's connection. With ZMQ_IMMEDIATE it exists only while a session is open.
     connection: Option<Arc<Connection>>,
     sessions: u32,
     /// State of the connection attempts, from the first attempt until the peer is connected.
-    way: Option<Box<Way>>,
+    attempts: Option<Box<ConnectAttempts>>,
     /// The stream, from its handshake to its end.
     wire: Option<Arc<Wire>>,
     linger_timer: u64,
     lingering: bool,
 }
 
-impl State {
+impl DialerState {
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Stopped | Phase::Gone)
     }
 
     /// True if the dialer is trying to connect, and waits only for a timer or for the resolver.
     fn is_waiting(&self) -> bool {
-        let attempt = self.way.as_ref().map(|way| &way.attempt);
+        let attempt = self.attempts.as_ref().map(|way| &way.attempt);
         self.phase == Phase::Away && matches!(attempt, None | Some(Attempt::Waiting))
     }
 
     /// True if the system is connecting.
     fn is_connecting(&self) -> bool {
-        self.way.as_ref().is_some_and(|way| matches!(way.attempt, Attempt::Connecting(_)))
+        self.attempts.as_ref().is_some_and(|way| matches!(way.attempt, Attempt::Connecting(_)))
     }
 
     /// Takes the current attempt, which has ended.
     fn end_attempt(&mut self) -> Attempt {
-        self.way.as_mut().map(|way| std::mem::take(&mut way.attempt)).unwrap_or_default()
+        self.attempts.as_mut().map(|way| std::mem::take(&mut way.attempt)).unwrap_or_default()
     }
 }
 
 /// State of the connection attempts. A connected dialer has none.
 #[derive(Default)]
-struct Way {
+struct ConnectAttempts {
     attempt: Attempt,
     /// Length of the last retry interval.
     interval: Option<Duration>,
@@ -121,8 +121,8 @@ pub(crate) struct Dialer {
     /// kept.
     given: Arc<str>,
     /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
-    carrying: Option<Box<Result<Carrying, Error>>>,
-    state: Mutex<State>,
+    carrying: Option<Box<Result<CarrierFactory, Error>>>,
+    state: Mutex<DialerState>,
 }
 
 impl Dialer {
@@ -131,7 +131,7 @@ impl Dialer {
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
-        carrying: Result<Option<Carrying>, Error>,
+        carrying: Result<Option<CarrierFactory>, Error>,
         given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
@@ -140,11 +140,11 @@ impl Dialer {
             carrying: carrying.transpose().map(Box::new),
             options,
             given,
-            state: Mutex::new(State {
+            state: Mutex::new(DialerState {
                 phase: Phase::Away,
                 connection,
                 sessions: 0,
-                way: None,
+                attempts: None,
                 wire: None,
                 linger_timer: 0,
                 lingering: false,
@@ -167,7 +167,7 @@ impl Dialer {
     }
 
     /// The wrapper of the streams. `None` for plain ZMTP.
-    pub(super) fn carrying(&self) -> Result<Option<&Carrying>, &Error> {
+    pub(super) fn carrying(&self) -> Result<Option<&CarrierFactory>, &Error> {
         self.carrying.as_deref().map(Result::as_ref).transpose()
     }
 
@@ -202,7 +202,7 @@ impl Dialer {
     }
 
     /// True if the dialer has given up with the same effect as a disconnect by the program.
-    pub(crate) fn has_left(&self) -> bool {
+    pub(crate) fn is_disconnected(&self) -> bool {
         lock(&self.state).phase == Phase::Gone
     }
 
@@ -223,7 +223,7 @@ impl Dialer {
     }
 
     /// Sends the queued messages for at most `linger` (`None`: without a limit), then stops.
-    pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
+    pub(super) fn linger(self: &Arc<Self>, turn: &mut EventLoop, linger: Option<Duration>) {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         let mut retries = self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0;
         {
@@ -231,7 +231,7 @@ impl Dialer {
             if state.is_over() || state.lingering {
                 return;
             }
-            retries &= state.is_waiting() && state.way.as_ref().is_some_and(|way| way.retry_timer != 0);
+            retries &= state.is_waiting() && state.attempts.as_ref().is_some_and(|way| way.retry_timer != 0);
             // No peer will ever read these messages, so do not wait for them.
             pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
@@ -274,32 +274,32 @@ impl Dialer {
 
     /// Emits an event about an attempt. There is no stream at that time.
     fn emit(&self, event: u32, value: u32) {
-        if self.site.tap.wants(event) {
-            self.site.tap.emit(event, value, &Ends::connected(self.name()));
+        if self.site.events.wants(event) {
+            self.site.events.emit(event, value, &Ends::connected(self.name()));
         }
     }
 
     // ---- connecting
 
-    fn dial(self: &Arc<Self>, turn: &mut Turn) {
+    fn dial(self: &Arc<Self>, turn: &mut EventLoop) {
         if lock(&self.state).is_over() {
             return;
         }
         let route =
             transport::parse(&self.given).and_then(|endpoint| transport::route(&endpoint, &self.options));
-        let Route { source, hop, beyond } = match route {
+        let ConnectRoute { source, hop, beyond } = match route {
             Ok(route) => route,
             Err(error) => return self.failed(turn, error.errno(), None),
         };
         {
             let mut state = lock(&self.state);
-            let way = state.way.get_or_insert_default();
+            let way = state.attempts.get_or_insert_default();
             (way.source, way.request) = (source.map(Box::new), beyond.map(Box::new));
             way.candidates.clear();
         }
         match hop {
             Hop::Direct(address) => {
-                lock(&self.state).way.get_or_insert_default().candidates.push(address);
+                lock(&self.state).attempts.get_or_insert_default().candidates.push(address);
                 self.try_next(turn, errno::EHOSTUNREACH);
             }
             Hop::Resolve { host, port, family } => {
@@ -318,10 +318,10 @@ impl Dialer {
     }
 
     /// The peer or the proxy before it is reached. Abandons all other attempts.
-    fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+    fn arrived(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         let others = lock(&self.state).end_attempt();
         others.abandon(turn, self);
-        let request = lock(&self.state).way.as_ref().and_then(|way| way.request.clone());
+        let request = lock(&self.state).attempts.as_ref().and_then(|way| way.request.clone());
         let Some(request) = request else { return self.connected(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => {
@@ -329,7 +329,7 @@ impl Dialer {
                 let patience = self.options.connect_timeout.or(self.options.handshake_interval);
                 let timer = patience.map_or(0, |time| turn.after(time, self));
                 let mut state = lock(&self.state);
-                let way = state.way.get_or_insert_default();
+                let way = state.attempts.get_or_insert_default();
                 way.proxy_timer = timer;
                 way.attempt = Attempt::Asking(stream, token, Box::new(Socks::new(*request)));
             }
@@ -338,10 +338,11 @@ impl Dialer {
     }
 
     /// Continues the exchange with the proxy.
-    fn ask(self: &Arc<Self>, turn: &mut Turn) {
+    fn ask(self: &Arc<Self>, turn: &mut EventLoop) {
         let (stream, token, outcome) = {
             let mut state = lock(&self.state);
-            let Some(Attempt::Asking(stream, token, socks)) = state.way.as_mut().map(|way| &mut way.attempt)
+            let Some(Attempt::Asking(stream, token, socks)) =
+                state.attempts.as_mut().map(|way| &mut way.attempt)
             else {
                 return;
             };
@@ -360,36 +361,36 @@ impl Dialer {
         }
     }
 
-    fn connected(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
-        if self.options.by_policy.own_user_only && !stream.is_of_own_user() {
+    fn connected(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
+        if self.options.policy_settings.own_user_only && !stream.is_peer_own_user() {
             return self.deny(turn, stream);
         }
         let number = {
             let mut state = lock(&self.state);
             state.phase = Phase::Up;
-            state.way = None;
+            state.attempts = None;
             state.sessions += 1;
             state.sessions
         };
         let ends = transport::ends(&stream, &self.name(), false);
-        self.site.tap.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &ends);
+        self.site.events.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &ends);
         Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
     }
 
     /// Refuses a peer of another user, because the policy allows only connections to the own user.
-    fn deny(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+    fn deny(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         let (name, peer) = (self.name(), transport::peer_name(&stream));
         if let Some(guard) = self.site.guard() {
-            guard.tell_of_stranger(&name, &peer);
+            guard.report_stranger(&name, &peer);
         }
         let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;
-        self.site.tap.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
+        self.site.events.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
         self.failed(turn, errno::EACCES, Some(stream));
     }
 
     /// An address or its name resolution has failed. Tries the next one.
-    fn failed(self: &Arc<Self>, turn: &mut Turn, errno: i32, stream: Option<Arc<Stream>>) {
+    fn failed(self: &Arc<Self>, turn: &mut EventLoop, errno: i32, stream: Option<Arc<Stream>>) {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
@@ -397,19 +398,19 @@ impl Dialer {
     }
 
     /// The attempt to connect has failed for all addresses.
-    fn exhausted(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
+    fn exhausted(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
         self.site.failed_connects.fetch_add(1, Relaxed);
         self.emit(CONNECT_FAILED, errno as u32);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
-            return self.leave(turn);
+            return self.stop_and_disconnect(turn);
         }
         self.retry(turn);
     }
 
     /// The stream has ended.
-    pub(super) fn lost(self: Arc<Self>, turn: &mut Turn, opened: bool, why: Loss) {
+    pub(super) fn lost(self: Arc<Self>, turn: &mut EventLoop, opened: bool, why: Loss) {
         let stop = match why {
-            Loss::Protocol(error) if error.may_pass() => false,
+            Loss::Protocol(error) if error.is_retryable() => false,
             // The peer's bytes show that a retry would also fail.
             Loss::Protocol(_) => return self.refused(turn),
             Loss::Closed => true,
@@ -434,7 +435,7 @@ impl Dialer {
         if let Some(connection) = gone {
             connection.finish();
         } else if opened
-            && !self.options.hiccup().is_empty()
+            && !self.options.effective_hiccup_msg().is_empty()
             && let Some(connection) = self.current()
         {
             connection.push_news(News::Interrupted(connection.clone()));
@@ -446,16 +447,16 @@ impl Dialer {
         self.retry(turn);
     }
 
-    fn retry(self: &Arc<Self>, turn: &mut Turn) {
+    fn retry(self: &Arc<Self>, turn: &mut EventLoop) {
         // Observed of libzmq: an interval of 0 means no retry, and the maximum counts even if it is
         // below the first interval.
         let Some(base) = self.options.reconnect_interval.filter(|base| !base.is_zero()) else {
-            return self.rest(turn);
+            return self.stop_retrying(turn);
         };
         let wait = {
             let mut state = lock(&self.state);
             state.phase = Phase::Away;
-            let way = state.way.get_or_insert_default();
+            let way = state.attempts.get_or_insert_default();
             let wait = match self.options.reconnect_interval_max {
                 Some(max) => way.interval.map_or(base, |last| last * 2).min(max),
                 None => base + jitter(base),
@@ -466,11 +467,11 @@ impl Dialer {
         };
         self.emit(event::CONNECT_RETRIED, wait.as_millis() as u32);
         let key = turn.after(wait, self);
-        lock(&self.state).way.get_or_insert_default().retry_timer = key;
+        lock(&self.state).attempts.get_or_insert_default().retry_timer = key;
     }
 
     /// Stops retrying.
-    fn rest(self: &Arc<Self>, turn: &mut Turn) {
+    fn stop_retrying(self: &Arc<Self>, turn: &mut EventLoop) {
         let hopeless = {
             let mut state = lock(&self.state);
             let hopeless = state.lingering || state.sessions > 0;
@@ -480,22 +481,22 @@ impl Dialer {
             hopeless
         };
         if hopeless {
-            self.leave(turn);
+            self.stop_and_disconnect(turn);
         }
     }
 
     /// Gives up for good. As in libzmq the endpoint keeps its name, so the program may disconnect
     /// it.
-    pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
+    pub(super) fn stop(self: &Arc<Self>, turn: &mut EventLoop) {
         self.give_up(turn, Phase::Stopped);
     }
 
     /// Gives up for good, with the same effect as if the program had disconnected it.
-    fn leave(self: &Arc<Self>, turn: &mut Turn) {
+    fn stop_and_disconnect(self: &Arc<Self>, turn: &mut EventLoop) {
         self.give_up(turn, Phase::Gone);
     }
 
-    fn give_up(self: &Arc<Self>, turn: &mut Turn, phase: Phase) {
+    fn give_up(self: &Arc<Self>, turn: &mut EventLoop, phase: Phase) {
         let (attempt, connection) = {
             let mut state = lock(&self.state);
             if state.is_over() {
@@ -525,8 +526,8 @@ fn jitter(base: Duration) -> Duration {
     base.mul_f64(f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0))
 }
 
-impl Source for Dialer {
-    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+impl EventSource for Dialer {
+    fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         if lock(&self.state).is_connecting() {
             self.answered(turn, event.token);
         } else {
@@ -534,7 +535,7 @@ impl Source for Dialer {
         }
     }
 
-    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64) {
         enum Due {
             Retry,
             Stop,
@@ -544,7 +545,7 @@ impl Source for Dialer {
         let due = {
             let state = &mut *lock(&self.state);
             let (waiting, connecting) = (state.is_waiting(), state.is_connecting());
-            match &mut state.way {
+            match &mut state.attempts {
                 _ if key == state.linger_timer => Due::Stop,
                 Some(way) if key == way.retry_timer && state.phase == Phase::Refused => Due::Stop,
                 Some(way) if key == way.retry_timer && waiting => Due::Retry,
@@ -570,7 +571,7 @@ impl Source for Dialer {
 
 /// Returns the errors of `connect` that are known at once, without the network.
 pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error> {
-    endpoint.for_connect()?;
+    endpoint.check_connect()?;
     transport::carrying(endpoint, options)?;
     transport::route(endpoint, options).map(|_| ())
 }

@@ -9,20 +9,20 @@
 //! Endpoints that no longer belong to the name are given up as by zmq_disconnect. The owner does
 //! this in its next call, so messages that it sends before that call are not lost.
 
-use super::{Dialer, Site, Turn, check_dial};
+use super::{Dialer, EventLoop, Site, check_dial};
 use crate::conn::inproc::{self, Offer};
 use crate::conn::{News, PeerInfo};
-use crate::directory::{Directory, Follower};
+use crate::directory::{Directory, NameFollower};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
-use crate::policy::{Allowed, Asked, Denied};
+use crate::policy::{Allowed, Denied, PolicyRequest};
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{self, Carrying};
+use crate::transport::{self, CarrierFactory};
 use std::time::Duration;
 use tautline_io::errno;
-use tautline_names::Entry;
+use tautline_names::NameEntry;
 use tautline_policy::Call;
 
 /// Prefix of the inproc endpoints of registered sockets.
@@ -34,7 +34,7 @@ pub(crate) fn inproc_endpoint(id: &str) -> String {
 }
 
 /// The bound inproc names of a context.
-pub(crate) trait Neighbours: Send + Sync {
+pub(crate) trait InprocSockets: Send + Sync {
     /// True if a socket has bound this name.
     fn has(&self, name: &str) -> bool;
 
@@ -45,7 +45,7 @@ pub(crate) trait Neighbours: Send + Sync {
 
 /// A path to one of the endpoints of the name.
 #[derive(Clone)]
-pub(crate) enum Way {
+pub(crate) enum NamePath {
     /// Over streams.
     Dialer(Arc<Dialer>),
     /// To a socket of this context, at this inproc endpoint.
@@ -56,19 +56,19 @@ pub(crate) enum Way {
 
 /// Plan for reaching a newly found endpoint.
 enum Plan {
-    Dial(Arc<Options>, Result<Option<Carrying>, Error>),
+    Dial(Arc<Options>, Result<Option<CarrierFactory>, Error>),
     Meet,
     Nowhere,
 }
 
 #[derive(Default)]
-struct State {
+struct FinderState {
     over: bool,
     /// Version of the newest answer that was applied.
     version: u64,
-    ways: Vec<(Arc<str>, Way)>,
+    paths: Vec<(Arc<str>, NamePath)>,
     /// Paths that the owner has still to give up.
-    leaving: Vec<(Arc<str>, Way)>,
+    removed: Vec<(Arc<str>, NamePath)>,
 }
 
 /// A connected name.
@@ -76,14 +76,14 @@ pub(crate) struct Finder {
     site: Arc<Site>,
     options: Arc<Options>,
     directory: Arc<Directory>,
-    neighbours: Arc<dyn Neighbours>,
+    neighbours: Arc<dyn InprocSockets>,
     /// Number of the socket. A socket does not connect to endpoints that it has bound itself.
     socket: u64,
     /// The name as the program gave it, for example `name://orders`.
     given: Arc<str>,
     /// Information about the socket for peers in this process.
     whoami: PeerInfo,
-    state: Mutex<State>,
+    state: Mutex<FinderState>,
 }
 
 impl Finder {
@@ -92,7 +92,7 @@ impl Finder {
         site: &Arc<Site>,
         options: &Options,
         directory: &Arc<Directory>,
-        neighbours: Arc<dyn Neighbours>,
+        neighbours: Arc<dyn InprocSockets>,
         socket: u64,
         given: Arc<str>,
         whoami: PeerInfo,
@@ -114,23 +114,23 @@ impl Finder {
     }
 
     /// Owner: ends the search and returns all current paths, which the owner must give up.
-    pub(crate) fn end(&self) -> Vec<(Arc<str>, Way)> {
+    pub(crate) fn end(&self) -> Vec<(Arc<str>, NamePath)> {
         let mut state = lock(&self.state);
         state.over = true;
-        let mut ways = std::mem::take(&mut state.ways);
-        ways.append(&mut state.leaving);
+        let mut ways = std::mem::take(&mut state.paths);
+        ways.append(&mut state.removed);
         drop(state);
-        self.directory.left();
+        self.directory.notify_follower_dropped();
         ways
     }
 
     /// Owner: takes the paths to give up, because their endpoints no longer belong to the name.
-    pub(crate) fn take_leaving(&self) -> Vec<(Arc<str>, Way)> {
-        std::mem::take(&mut lock(&self.state).leaving)
+    pub(crate) fn take_removed(&self) -> Vec<(Arc<str>, NamePath)> {
+        std::mem::take(&mut lock(&self.state).removed)
     }
 
     /// Returns the nearest endpoint of an entry, or `None` if the entry is the socket itself.
-    fn nearest(&self, entry: &Entry) -> Option<Arc<str>> {
+    fn nearest(&self, entry: &NameEntry) -> Option<Arc<str>> {
         if let Some(id) = &entry.id {
             if self.directory.socket_of(id) == Some(self.socket) {
                 return None;
@@ -149,7 +149,7 @@ impl Finder {
             Ok(plan) => plan,
             Err(Denied { error, why }) => {
                 let ends = Ends::connected(endpoint);
-                self.site.tap.emit_because(
+                self.site.events.emit_because(
                     event::HANDSHAKE_FAILED_NO_DETAIL,
                     error.errno() as u32,
                     &ends,
@@ -189,13 +189,19 @@ impl Finder {
 
     fn allowed(&self, endpoint: &str, parsed: &Endpoint) -> Result<Allowed, Denied> {
         let Some(guard) = self.site.guard() else { return Ok(Allowed::default()) };
-        let address = transport::reach(parsed, None, false, &self.options);
+        let address = transport::known_ip(parsed, None, false, &self.options);
         let path = transport::socket_path(parsed);
-        guard.ask(&Asked { call: Call::Connect, endpoint, parsed, address, path }, &self.options)
+        guard.ask(&PolicyRequest { call: Call::Connect, endpoint, parsed, address, path }, &self.options)
     }
 
     /// I/O thread: applies a new list of endpoints. `plans` are for the new ones.
-    fn turn_to(&self, turn: &mut Turn, version: u64, wanted: &[Arc<str>], plans: Vec<(Arc<str>, Plan)>) {
+    fn apply_endpoints(
+        &self,
+        turn: &mut EventLoop,
+        version: u64,
+        wanted: &[Arc<str>],
+        plans: Vec<(Arc<str>, Plan)>,
+    ) {
         let mut changed = false;
         {
             let state = &mut *lock(&self.state);
@@ -203,37 +209,37 @@ impl Finder {
                 return;
             }
             state.version = version;
-            for (endpoint, way) in state.ways.extract_if(.., |(endpoint, _)| !wanted.contains(endpoint)) {
+            for (endpoint, way) in state.paths.extract_if(.., |(endpoint, _)| !wanted.contains(endpoint)) {
                 match &way {
                     // A dialer without a connection has no messages to lose.
-                    Way::Dialer(dialer) if dialer.current().is_none() => {
+                    NamePath::Dialer(dialer) if dialer.current().is_none() => {
                         dialer.linger(turn, Some(Duration::ZERO));
                     }
-                    Way::Nowhere => {}
+                    NamePath::Nowhere => {}
                     _ => {
-                        state.leaving.push((endpoint, way));
+                        state.removed.push((endpoint, way));
                         changed = true;
                     }
                 }
             }
             for (endpoint, plan) in plans {
-                if !wanted.contains(&endpoint) || state.ways.iter().any(|(known, _)| *known == endpoint) {
+                if !wanted.contains(&endpoint) || state.paths.iter().any(|(known, _)| *known == endpoint) {
                     continue;
                 }
                 let way = match plan {
                     Plan::Dial(options, carrying) => {
-                        Way::Dialer(Dialer::start(&self.site, options, carrying, endpoint.clone(), None))
+                        NamePath::Dialer(Dialer::start(&self.site, options, carrying, endpoint.clone(), None))
                     }
-                    Plan::Meet if self.meet(&endpoint) => Way::Inproc,
+                    Plan::Meet if self.meet(&endpoint) => NamePath::Inproc,
                     // The other socket is gone. The next answer will reflect that.
                     Plan::Meet => continue,
-                    Plan::Nowhere => Way::Nowhere,
+                    Plan::Nowhere => NamePath::Nowhere,
                 };
-                state.ways.push((endpoint, way));
+                state.paths.push((endpoint, way));
             }
         }
         if changed {
-            self.site.inbox.push(News::Moved);
+            self.site.inbox.push(News::NameChanged);
         }
     }
 
@@ -243,7 +249,7 @@ impl Finder {
         let ends: Arc<Ends> = Arc::new(Ends::connected(endpoint.clone()));
         let unknown = Box::new(PeerInfo::default());
         let (mut mine, theirs) = inproc::pair(&self.options, [unknown, Box::new(self.whoami.clone())]);
-        mine.end.lies_in(&self.site.inbox);
+        mine.end.set_inbox(&self.site.inbox);
         mine.end.set_receive_hwm(self.options.receive_hwm);
         let Some(peer) = self.neighbours.meet(inproc_name(endpoint), theirs) else { return false };
         *mine.peer = PeerInfo { ends, ..*peer };
@@ -252,11 +258,11 @@ impl Finder {
     }
 }
 
-impl Follower for Finder {
-    fn found(self: Arc<Self>, version: u64, entries: &[Entry]) {
+impl NameFollower for Finder {
+    fn update_entries(self: Arc<Self>, version: u64, entries: &[NameEntry]) {
         let wanted: Vec<Arc<str>> = entries.iter().filter_map(|entry| self.nearest(entry)).collect();
         let known: Vec<Arc<str>> =
-            lock(&self.state).ways.iter().map(|(endpoint, _)| endpoint.clone()).collect();
+            lock(&self.state).paths.iter().map(|(endpoint, _)| endpoint.clone()).collect();
         let mut plans: Vec<(Arc<str>, Plan)> = Vec::new();
         for endpoint in &wanted {
             if !known.contains(endpoint) && plans.iter().all(|(planned, _)| planned != endpoint) {
@@ -264,15 +270,15 @@ impl Follower for Finder {
             }
         }
         let why = format!("the name has {} endpoints", wanted.len());
-        self.site.tap.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
+        self.site.events.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
         let driver = self.site.driver.clone();
-        driver.post(Box::new(move |turn| self.turn_to(turn, version, &wanted, plans)));
+        driver.post(Box::new(move |turn| self.apply_endpoints(turn, version, &wanted, plans)));
     }
 
     fn refused(&self, resolver: &str, endpoint: &str) {
         let why = format!("{resolver} gives it for {}, which is not allowed", self.given);
         let number = Error::Invalid.errno() as u32;
-        self.site.tap.emit_because(
+        self.site.events.emit_because(
             event::HANDSHAKE_FAILED_NO_DETAIL,
             number,
             &Ends::connected(endpoint),
@@ -280,16 +286,16 @@ impl Follower for Finder {
         );
     }
 
-    fn away(&self, resolver: &str, why: Option<&str>) {
+    fn report_resolver(&self, resolver: &str, why: Option<&str>) {
         let ends = Ends::connected(self.given.clone());
         match why {
             Some(why) => {
                 let why = format!("{resolver} has failed: {why}");
-                self.site.tap.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
+                self.site.events.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
             }
             None => {
                 let why = format!("{resolver} works again");
-                self.site.tap.emit_because(event::NAME, 0, &ends, &why);
+                self.site.events.emit_because(event::NAME, 0, &ends, &why);
             }
         }
     }
@@ -303,6 +309,6 @@ fn inproc_name(endpoint: &str) -> &str {
 /// True if sockets with these options may connect without a stream: they ask for no credentials and
 /// send messages.
 pub(crate) fn may_be_inproc(options: &Options) -> bool {
-    let is_raw = options.facts().raw || options.router_raw;
+    let is_raw = options.type_info().raw || options.router_raw;
     !is_raw && !options.mechanism.has_credentials() && options.zap_domain.is_empty()
 }

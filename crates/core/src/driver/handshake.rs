@@ -9,12 +9,14 @@ use std::ops::{Deref, DerefMut};
 
 use crate::conn::Loss;
 use crate::monitor::Claim;
-use crate::zap::Inquiry;
+use crate::zap::ZapRequest;
 use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
-use tautline_proto::zap::Verdict;
-use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, Shown, carried};
+use tautline_proto::zap::ZapReply;
+use tautline_proto::{
+    Carrier, Established, PeerCertificates, ProtocolError, Session, SessionConfig, with_carrier,
+};
 
 /// A handshake in progress. The wire's notes on the handshake are here too, because an open stream
 /// no longer needs them.
@@ -27,13 +29,13 @@ pub(super) struct Handshake {
     /// timer.
     pub(super) timer: u64,
     /// The pending request to the ZAP handler about this peer.
-    pub(super) inquiry: Option<Box<Inquiry>>,
+    pub(super) inquiry: Option<Box<ZapRequest>>,
     /// Credentials that the peer has shown to the handler.
     pub(super) claim: Option<Box<Claim>>,
     /// The handler's reply that admits the peer.
-    pub(super) verdict: Option<Box<Verdict>>,
+    pub(super) verdict: Option<Box<ZapReply>>,
     /// Certificates of the peer, set when the handshake is complete.
-    pub(super) shown: Option<Box<Shown>>,
+    pub(super) shown: Option<Box<PeerCertificates>>,
     /// True if the handler refused the peer and this was reported. The peer is told, and then we
     /// wait for its reply or its close.
     pub(super) refused: bool,
@@ -42,7 +44,7 @@ pub(super) struct Handshake {
     /// Maximum number of bytes that the peer may send until it is admitted, and the number it has
     /// sent.
     pub(super) most: u64,
-    said: u64,
+    received_bytes: u64,
 }
 
 /// A carrier and the bytes on both sides of it.
@@ -72,19 +74,19 @@ impl Handshake {
             refused: false,
             leftover: Vec::new(),
             most: u64::MAX,
-            said: 0,
+            received_bytes: 0,
         }
     }
 
     /// Counts `bytes` more bytes from the peer. Returns true if the peer exceeds its limit.
     pub(super) fn goes_beyond(&mut self, bytes: usize) -> bool {
-        self.said += bytes as u64;
-        self.said > self.most
+        self.received_bytes += bytes as u64;
+        self.received_bytes > self.most
     }
 
     /// True if the peer has not sent a byte yet.
     pub(super) fn is_silent(&self) -> bool {
-        self.said == 0
+        self.received_bytes == 0
     }
 
     /// The bytes to write to the stream now.
@@ -148,7 +150,7 @@ impl Handshake {
 
     /// True if the peer has closed the carrier.
     pub(super) fn has_ended(&self) -> bool {
-        self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.ended())
+        self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.is_closed())
     }
 
     /// Takes the bytes that arrived behind the handshake.
@@ -158,12 +160,12 @@ impl Handshake {
 
     /// Returns the result once, when the handshake is complete.
     pub(super) fn established(&mut self) -> Option<Established> {
-        let established = self.session.established()?;
+        let established = self.session.take_established()?;
         Some(match self.carriage.take().map(|carriage| *carriage) {
             None => established,
             Some(Carriage { carrier, early, .. }) => {
-                self.shown = carrier.shown().map(Box::new);
-                carried(carrier, established, early)
+                self.shown = carrier.peer_certificates().map(Box::new);
+                with_carrier(carrier, established, early)
             }
         })
     }
@@ -189,7 +191,7 @@ mod tests {
     use tautline_proto::{MechanismConfig, SocketType};
 
     #[test]
-    fn what_lies_behind_the_handshake_is_kept_until_our_last_word_is_written() {
+    fn bytes_after_handshake_are_kept_until_output_is_written() {
         let config = SessionConfig {
             socket_type: SocketType::Pull,
             routing_id: Vec::new(),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::Turn;
+use super::EventLoop;
 use super::wire::Wire;
 use crate::conn::{Connection, Loss};
 use crate::options::Options;
@@ -30,7 +30,7 @@ pub(super) struct Heartbeat {
 #[derive(Default)]
 struct Unanswered {
     sent_at: Duration,
-    /// Value of `Signs::arrivals` when that PING was sent.
+    /// Value of `Liveness::arrivals` when that PING was sent.
     arrivals: u32,
 }
 
@@ -45,14 +45,14 @@ impl Unanswered {
 
 impl Heartbeat {
     /// Starts the PING timer of an open session.
-    pub(super) fn begin(&mut self, turn: &mut Turn, wire: &Arc<Wire>) {
+    pub(super) fn begin(&mut self, turn: &mut EventLoop, wire: &Arc<Wire>) {
         if let Some(interval) = wire.options().heartbeat_interval {
             self.ping_timer = turn.after(interval, wire);
         }
     }
 
     /// Starts the timer for the time to live that the peer has granted.
-    pub(super) fn watch_ttl(&mut self, turn: &mut Turn, wire: &Arc<Wire>, ttl: Duration) {
+    pub(super) fn watch_ttl(&mut self, turn: &mut EventLoop, wire: &Arc<Wire>, ttl: Duration) {
         self.ttl_from = now();
         self.ttl_timer = turn.after(ttl, wire);
     }
@@ -60,12 +60,12 @@ impl Heartbeat {
     /// Handles an expired timer. Returns a reason if the session must end.
     pub(super) fn expired(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut EventLoop,
         wire: &Arc<Wire>,
         connection: &Arc<Connection>,
         key: u64,
     ) -> Option<Loss> {
-        let arrivals = connection.signs.arrivals();
+        let arrivals = connection.liveness.arrivals();
         if key == self.ping_timer {
             self.begin(turn, wire);
             let mut ping = Vec::new();
@@ -82,7 +82,7 @@ impl Heartbeat {
             // If bytes have arrived since, the next PING starts a new measurement.
             if arrivals == self.unanswered.arrivals && !connection.is_paused() {
                 let timeout = timeout(wire.options()).unwrap_or_default();
-                let Some(left) = left(now(), self.unanswered.sent_at, timeout) else {
+                let Some(left) = remaining(now(), self.unanswered.sent_at, timeout) else {
                     return Some(Loss::Silent);
                 };
                 self.silence_timer = turn.after(left, wire);
@@ -91,8 +91,8 @@ impl Heartbeat {
             if connection.is_paused() {
                 self.ttl_from = now();
             }
-            let heard_at = connection.signs.heard_at().max(self.ttl_from);
-            let Some(left) = left(now(), heard_at, connection.signs.granted_ttl()) else {
+            let heard_at = connection.liveness.heard_at().max(self.ttl_from);
+            let Some(left) = remaining(now(), heard_at, connection.liveness.granted_ttl()) else {
                 return Some(Loss::Silent);
             };
             self.ttl_timer = turn.after(left, wire);
@@ -108,7 +108,7 @@ fn now() -> Duration {
 
 /// Returns the remaining part of `limit` for a silence that began at `since`, or `None` if the
 /// limit is reached.
-fn left(now: Duration, since: Duration, limit: Duration) -> Option<Duration> {
+fn remaining(now: Duration, since: Duration, limit: Duration) -> Option<Duration> {
     (since + limit).checked_sub(now).filter(|left| !left.is_zero())
 }
 
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_over_when_nothing_is_left_of_it() {
-        assert_eq!(left(ms(15), ms(10), ms(20)), Some(ms(15)));
-        assert_eq!(left(ms(30), ms(10), ms(20)), None);
-        assert_eq!(left(ms(90), ms(10), ms(20)), None);
+    fn expired_limit_has_no_remaining_time() {
+        assert_eq!(remaining(ms(15), ms(10), ms(20)), Some(ms(15)));
+        assert_eq!(remaining(ms(30), ms(10), ms(20)), None);
+        assert_eq!(remaining(ms(90), ms(10), ms(20)), None);
     }
 }

@@ -4,37 +4,37 @@
 //! reconnect; flush residuals and full buffers; read while the owner is away; send heartbeats;
 //! linger. On the data path of a busy socket it is idle.
 //!
-//! Each object that reacts to events is a [`Source`]. The thread calls its sources one at a time;
-//! no other thread calls them. Other threads reach the I/O thread by [`Driver::post`]. A few
+//! Each object that reacts to events is a [`EventSource`]. The thread calls its sources one at a
+//! time; no other thread calls them. Other threads reach the I/O thread by [`Driver::post`]. A few
 //! operations of the data path use the reactor and the timers directly (`IoSide`).
 
 mod acceptor;
+mod closing;
 mod datagram;
 mod dialer;
-mod few;
 #[cfg(feature = "names")]
 mod finder;
 mod handshake;
 mod heartbeat;
-mod mishap;
 mod origin;
-mod parting;
+mod panics;
 mod relay;
 mod residual;
+mod schedule;
 mod security;
 mod site;
+mod small_map;
 mod sweep;
 mod tick;
 mod ticket;
 mod timers;
-mod visits;
 mod wire;
 
 pub(crate) use acceptor::Acceptor;
 pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::{Dialer, check as check_dial};
 #[cfg(feature = "names")]
-pub(crate) use finder::{Finder, Neighbours, Way, inproc_endpoint, may_be_inproc};
+pub(crate) use finder::{Finder, InprocSockets, NamePath, inproc_endpoint, may_be_inproc};
 use site::Resident;
 pub(crate) use site::Site;
 pub(crate) use ticket::{Ticket, Tickets};
@@ -43,7 +43,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use timers::{Timer, Timers};
 
-use crate::conn::chore::Visit;
+use crate::conn::chore::ScheduledChore;
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, SetKeeper, wakes};
 use crate::error::Error;
@@ -51,7 +51,8 @@ use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use residual::Residual;
-use sweep::{Next, Sweep, Work};
+use schedule::{ChoreSchedule, Due};
+use sweep::{Sweep, SweepStep, Work};
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
@@ -59,21 +60,20 @@ use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token}
 use tautline_io::resolve::Resolver;
 use tautline_io::wake::WakeFd;
 use tick::Ticker;
-use visits::{Due, Visits};
 
 /// An object that lives on an I/O thread.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait EventSource: Send + Sync {
     /// Handles an event of the source's registration.
-    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event);
-    /// Handles the end of a timer that the source set with [`Turn::after`]. Timers are not
+    fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event);
+    /// Handles the end of a timer that the source set with [`EventLoop::after`]. Timers are not
     /// cancelled: the source compares `key` to see if this timer is still valid.
-    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64);
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64);
     /// Cleans up after a panic in one of the other methods: ends everything that can be ended.
-    fn panicked(self: Arc<Self>, _turn: &mut Turn) {}
+    fn on_panic(self: Arc<Self>, _turn: &mut EventLoop) {}
 }
 
 /// Work posted to the I/O thread.
-pub(crate) type Task = Box<dyn FnOnce(&mut Turn) + Send>;
+pub(crate) type Task = Box<dyn FnOnce(&mut EventLoop) + Send>;
 
 const WAKE: Token = Token(u64::MAX);
 const RESIDUAL: Token = Token(u64::MAX - 1);
@@ -96,7 +96,7 @@ pub(crate) struct Driver {
     has_tasks: AtomicBool,
     residual: Residual,
     sweep: Sweep,
-    visits: Visits,
+    visits: ChoreSchedule,
     ticker: Ticker,
     /// Number of sockets on this thread, to spread sockets over the threads.
     // Relaxed: number: it only decides where the next socket goes.
@@ -127,7 +127,7 @@ impl Driver {
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
             sweep: Sweep::new(),
-            visits: Visits::new()?,
+            visits: ChoreSchedule::new()?,
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -137,16 +137,16 @@ impl Driver {
         driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.visits.as_fd(), VISITS, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.ticker.as_fd(), TICK, Interest::READ, Mode::Level)?;
-        let turn = Turn {
+        let turn = EventLoop {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
             unswept: Work::new(),
-            let_go: Vec::new(),
+            released: Vec::new(),
             visits: Vec::new(),
             timers: Timers::default(),
             timer_keys: 0,
-            partings: 0,
+            closing_streams: 0,
         };
         let thread = std::thread::Builder::new()
             .name(options.name.clone())
@@ -207,7 +207,7 @@ impl Driver {
 
     /// Calls the chore after this time, and again as long as it has work. The thread handles other
     /// events between the calls.
-    pub(crate) fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
+    pub(crate) fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration) {
         if self.visits.add(chore, after) {
             self.wake.wake();
         }
@@ -238,7 +238,7 @@ impl Driver {
     /// Reports once when the stream accepts bytes again, or when the event in `idle` occurs.
     /// Returns false if the system refuses the registration.
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
-        let (fd, readable) = stream.room();
+        let (fd, readable) = stream.space_fd();
         if readable {
             return self.report_once(fd, registration, Interest::READ)
                 && (idle == Interest::NONE || self.report_once(stream.as_fd(), registration, idle));
@@ -268,8 +268,8 @@ impl Driver {
         &self.resolver
     }
 
-    /// Removes a descriptor from the reactor, from another thread. [`Turn::forget`] frees its place
-    /// later.
+    /// Removes a descriptor from the reactor, from another thread. [`EventLoop::forget`] frees its
+    /// place later.
     pub(crate) fn deregister(&self, fd: BorrowedFd<'_>) {
         let _ = self.reactor.remove(fd);
     }
@@ -319,12 +319,12 @@ impl SetKeeper for Driver {
     }
 }
 
-impl Source for ReadSet {
-    fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {
+impl EventSource for ReadSet {
+    fn on_ready(self: Arc<Self>, _turn: &mut EventLoop, _event: &Event) {
         self.io_ready();
     }
 
-    fn timer(self: Arc<Self>, turn: &mut Turn, _key: u64) {
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, _key: u64) {
         // The socket may have been closed since the timer was set.
         if turn.driver.ticker.has(&self) {
             turn.register_set(&self);
@@ -334,30 +334,30 @@ impl Source for ReadSet {
 
 /// A registered source, and the number of earlier uses of its place. The number tells events of an
 /// earlier source apart from events of this one.
-struct Place {
+struct SourceEntry {
     generation: u32,
-    source: Option<Arc<dyn Source>>,
+    source: Option<Arc<dyn EventSource>>,
 }
 
 /// The part of an I/O thread that its sources see while they run on it.
-pub(crate) struct Turn {
+pub(crate) struct EventLoop {
     driver: Arc<Driver>,
-    sources: Vec<Place>,
+    sources: Vec<SourceEntry>,
     vacant: Vec<u32>,
     /// Work that the sweep has still to write.
     unswept: Work,
     /// Connections that this thread releases at the end of its turn, all behind one barrier.
-    let_go: Vec<Arc<Connection>>,
+    released: Vec<Arc<Connection>>,
     /// Chores that this thread calls at a given time.
     visits: Vec<Due>,
     timers: Timers,
     timer_keys: u64,
     /// Streams without a socket whose final bytes are still unconfirmed. The thread waits for them
     /// before it exits.
-    partings: usize,
+    closing_streams: usize,
 }
 
-impl Turn {
+impl EventLoop {
     /// The thread's shared part.
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
@@ -366,13 +366,13 @@ impl Turn {
     /// Registers a descriptor for a source.
     pub(crate) fn register(
         &mut self,
-        source: Arc<dyn Source>,
+        source: Arc<dyn EventSource>,
         fd: BorrowedFd<'_>,
         interest: Interest,
         mode: Mode,
     ) -> std::io::Result<Token> {
         let index = self.vacant.pop().unwrap_or_else(|| {
-            self.sources.push(Place { generation: 0, source: None });
+            self.sources.push(SourceEntry { generation: 0, source: None });
             self.sources.len() as u32 - 1
         });
         let place = &mut self.sources[index as usize];
@@ -441,25 +441,25 @@ impl Turn {
 
     /// Releases `connection`: from now on only its owner flushes its queue. The owner checks the
     /// clock with its next message.
-    pub(crate) fn let_go(&mut self, connection: Arc<Connection>) {
+    pub(crate) fn release_to_owner(&mut self, connection: Arc<Connection>) {
         connection.give_hint();
-        self.let_go.push(connection);
+        self.released.push(connection);
     }
 
     /// Checks the released connections once more. A barrier takes longer than much of a handshake,
     /// so all connections that were released in one turn share one barrier.
-    fn look_back(&mut self) {
-        if self.let_go.is_empty() {
+    fn recheck_released(&mut self) {
+        if self.released.is_empty() {
             return;
         }
         barrier_heavy();
-        for connection in self.let_go.drain(..) {
-            connection.write_what_slipped();
+        for connection in self.released.drain(..) {
+            connection.flush_missed();
         }
     }
 
     /// Calls `source.timer` after this time. Returns the timer's key.
-    pub(crate) fn after<S: Source + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
+    pub(crate) fn after<S: EventSource + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
         let weak: Weak<S> = Arc::downgrade(source);
         self.timer_keys += 1;
         let key = self.timer_keys;
@@ -471,23 +471,25 @@ impl Turn {
 
     fn run(&mut self) {
         let mut events = Vec::new();
-        let mut sweep = Next::Idle;
-        while !self.driver.stopping.load(Relaxed) || self.driver.has_tasks.load(Relaxed) || self.partings > 0
+        let mut sweep = SweepStep::Idle;
+        while !self.driver.stopping.load(Relaxed)
+            || self.driver.has_tasks.load(Relaxed)
+            || self.closing_streams > 0
         {
-            self.attempt(|turn| turn.take(&mut events, &mut sweep));
+            self.catch_panic(|turn| turn.run_once(&mut events, &mut sweep));
         }
     }
 
     /// Runs one turn.
-    fn take(&mut self, events: &mut Vec<Event>, sweep: &mut Next) {
+    fn run_once(&mut self, events: &mut Vec<Event>, sweep: &mut SweepStep) {
         let rested = match *sweep {
-            Next::Rest(until) => Some(until),
+            SweepStep::PauseUntil(until) => Some(until),
             _ => None,
         };
         let visits = self.visits.iter().map(|&(at, _)| at);
         let next = self.timers.next().into_iter().chain(visits).chain(rested).min();
         let timeout = match next {
-            _ if *sweep == Next::Go => Some(Duration::ZERO),
+            _ if *sweep == SweepStep::Go => Some(Duration::ZERO),
             Some(at) => Some(at.saturating_duration_since(Instant::now())),
             None => None,
         };
@@ -498,7 +500,7 @@ impl Turn {
         for event in &*events {
             match event.token {
                 WAKE | VISITS | RESIDUAL | TICK => {
-                    self.attempt(|turn| turn.driver.clone().expired(event.token));
+                    self.catch_panic(|turn| turn.driver.clone().expired(event.token));
                 }
                 token => self.dispatch(token, event),
             }
@@ -507,12 +509,12 @@ impl Turn {
         // Each step is its own attempt: a panic in one step must not delay the next step until
         // another event.
         let driver = self.driver.clone();
-        self.attempt(|_| driver.residual.run_if_hurried());
-        self.attempt(|turn| driver.visits.run(&mut turn.visits));
+        self.catch_panic(|_| driver.residual.run_if_hurried());
+        self.catch_panic(|turn| driver.visits.run(&mut turn.visits));
         self.run_tasks();
         self.run_timers();
-        self.attempt(Turn::look_back);
-        self.attempt(|turn| *sweep = driver.sweep.run(&mut turn.unswept));
+        self.catch_panic(EventLoop::recheck_released);
+        self.catch_panic(|turn| *sweep = driver.sweep.run(&mut turn.unswept));
         wakes::run();
     }
 
@@ -520,7 +522,7 @@ impl Turn {
         let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
         let source = self.sources.get(index as usize).filter(|place| place.generation == generation);
         if let Some(source) = source.and_then(|place| place.source.clone()) {
-            self.call(&source, |source, turn| source.ready(turn, event));
+            self.call(&source, |source, turn| source.on_ready(turn, event));
         }
     }
 
@@ -529,7 +531,7 @@ impl Turn {
         if self.driver.has_tasks.swap(false, AcqRel) {
             let tasks = std::mem::take(&mut *lock(&self.driver.tasks));
             for task in tasks {
-                self.attempt(task);
+                self.catch_panic(task);
             }
         }
     }
@@ -541,7 +543,7 @@ impl Turn {
         let now = Instant::now();
         while let Some(timer) = self.timers.due(now) {
             if let Some(source) = timer.source.upgrade() {
-                self.call(&source, |source, turn| source.timer(turn, timer.key));
+                self.call(&source, |source, turn| source.on_timer(turn, timer.key));
             }
         }
     }
@@ -554,18 +556,18 @@ mod tests {
 
     struct Told(mpsc::Sender<()>);
 
-    impl Source for Told {
-        fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {
+    impl EventSource for Told {
+        fn on_ready(self: Arc<Self>, _turn: &mut EventLoop, _event: &Event) {
             self.0.send(()).unwrap();
         }
 
-        fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+        fn on_timer(self: Arc<Self>, _turn: &mut EventLoop, _key: u64) {}
     }
 
     /// The reactor refuses a stream if the system has no more watches. The stream then frees
     /// `NOWHERE`, which must not free the place of the first source.
     #[test]
-    fn what_could_not_be_registered_takes_no_place() {
+    fn failed_registration_frees_its_entry() {
         let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();
         let (sender, told) = mpsc::channel();
         let wake = Arc::new(WakeFd::new().unwrap());

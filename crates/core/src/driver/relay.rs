@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
-use tautline_proto::socks::{Refusal, Socks};
+use tautline_proto::socks::{Socks, SocksError};
 
 /// Continues as far as the stream allows. Returns the event to wait for, or `None` when the stream
 /// leads to the peer. Returns the errno if the proxy refuses or the stream fails.
@@ -42,15 +42,15 @@ fn wait(error: &std::io::Error, interest: Interest) -> Result<Option<Interest>, 
     }
 }
 
-fn reason(refusal: Refusal) -> i32 {
+fn reason(refusal: SocksError) -> i32 {
     match refusal {
-        Refusal::NotSocks => errno::EPROTO,
-        Refusal::Method | Refusal::Login | Refusal::Reply(2) => errno::EACCES,
-        Refusal::Reply(3) => errno::ENETUNREACH,
-        Refusal::Reply(4 | 6) => errno::EHOSTUNREACH,
-        Refusal::Reply(5) => errno::ECONNREFUSED,
-        Refusal::Reply(7) => errno::EPROTONOSUPPORT,
-        Refusal::Reply(8) => errno::EAFNOSUPPORT,
-        Refusal::Reply(_) => errno::ECONNABORTED,
+        SocksError::NotSocks => errno::EPROTO,
+        SocksError::Method | SocksError::Login | SocksError::Reply(2) => errno::EACCES,
+        SocksError::Reply(3) => errno::ENETUNREACH,
+        SocksError::Reply(4 | 6) => errno::EHOSTUNREACH,
+        SocksError::Reply(5) => errno::ECONNREFUSED,
+        SocksError::Reply(7) => errno::EPROTONOSUPPORT,
+        SocksError::Reply(8) => errno::EAFNOSUPPORT,
+        SocksError::Reply(_) => errno::ECONNABORTED,
     }
 }

@@ -11,21 +11,21 @@ use std::time::Duration;
 use crate::conn::chore::{self, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::{Arc, Mutex, lock};
-use crate::timing::watch::{LATER, Round, Watch};
+use crate::timing::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, SupervisorRound};
 use tautline_io::clock;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
 /// A connection whose owner may have left bytes.
-struct Watched {
+struct ResidualEntry {
     connection: Arc<Connection>,
     /// Number of consecutive checks that found no bytes to write.
     idle: u32,
 }
 
-impl Chore for Watched {
+impl Chore for ResidualEntry {
     fn mark(&self) -> &Mark {
-        &self.connection.watched
+        &self.connection.residual_mark
     }
 
     fn give_hint(&self) {
@@ -35,9 +35,9 @@ impl Chore for Watched {
 
 /// State that only the I/O thread uses.
 #[derive(Default)]
-struct State {
-    watched: Vec<Watched>,
-    watch: Watch,
+struct ResidualState {
+    watched: Vec<ResidualEntry>,
+    watch: FlushSupervisor,
 }
 
 /// The residual watch of one I/O thread.
@@ -45,8 +45,8 @@ pub(super) struct Residual {
     timer: TimerFd,
     /// Connections on their way to `watched`. Asleep means that the timer is not armed and that no
     /// round is running.
-    new: Chores<Watched>,
-    state: Mutex<State>,
+    new: Chores<ResidualEntry>,
+    state: Mutex<ResidualState>,
 }
 
 impl Residual {
@@ -61,12 +61,12 @@ impl Residual {
     /// Any thread that has just marked the connection: adds it to the watch. `soon` selects the
     /// shorter delay. Returns true if the I/O thread must be woken.
     pub(super) fn watch(&self, connection: Arc<Connection>, soon: bool) -> bool {
-        let added = self.new.add(Watched { connection, idle: 0 });
+        let added = self.new.add(ResidualEntry { connection, idle: 0 });
         if soon {
             return self.hurry();
         }
         if added.wake {
-            self.timer.arm(Duration::from_nanos(LATER));
+            self.timer.arm(Duration::from_nanos(FOLLOW_UP_CHECK_NS));
         }
         false
     }
@@ -92,36 +92,36 @@ impl Residual {
     }
 
     fn round(&self) {
-        let State { watched, watch } = &mut *lock(&self.state);
+        let ResidualState { watched, watch } = &mut *lock(&self.state);
         self.new.take(watched);
-        let mut looks = Round::begin(clock::ticks());
+        let mut looks = SupervisorRound::begin(clock::ticks());
         let mut gone = Vec::new();
         watched.retain_mut(|watched| {
             let connection = &watched.connection;
             let owner = connection.owner_at_work();
-            let at_work = looks.is_at_work(owner);
+            let at_work = looks.check_owner(owner);
             // If the connection is marked for the sweep, the sweep writes it.
-            let pending = !at_work && !connection.swept.is_set() && connection.has_pending();
+            let pending = !at_work && !connection.sweep_mark.is_set() && connection.has_pending();
             let idle = looks.idle(owner, watched.idle, at_work, pending);
             match pending.then(|| connection.pump_now()).flatten() {
                 Some(Flushed::Drained) => connection.give_hint(),
                 // The kernel's buffer is full, or there is no session. The bytes are written when
                 // that changes.
                 Some(_) => {
-                    chore::hand_on(watched);
+                    chore::release_unchecked(watched);
                     return false;
                 }
                 None => {}
             }
             match idle {
                 Some(idle) => watched.idle = idle,
-                None => gone.push(Watched { connection: connection.clone(), idle: 0 }),
+                None => gone.push(ResidualEntry { connection: connection.clone(), idle: 0 }),
             }
             idle.is_some()
         });
-        chore::let_go(&gone);
-        watched.extend(gone.into_iter().filter(|Watched { connection, .. }| {
-            !connection.swept.is_set() && connection.has_pending() && connection.watched.set()
+        chore::release(&gone);
+        watched.extend(gone.into_iter().filter(|ResidualEntry { connection, .. }| {
+            !connection.sweep_mark.is_set() && connection.has_pending() && connection.residual_mark.set()
         }));
         let next = Duration::from_nanos(watch.next(&looks));
         if watched.is_empty() {

@@ -6,20 +6,20 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::few::{Few, Named};
+use super::small_map::{Keyed, SmallMap};
 use super::wire::Wire;
-use super::{Acceptor, DatagramPort, Dialer, Driver, Ticket, Turn};
-use crate::conn::chore::Visit;
+use super::{Acceptor, DatagramPort, Dialer, Driver, EventLoop, Ticket};
+use crate::conn::chore::ScheduledChore;
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, IoSide, Kind, Loss, NewPipe, SocketInbox};
-use crate::monitor::Tap;
+use crate::conn::{Connection, ConnectionKind, IoSide, Loss, NewPipe, SocketInbox};
+use crate::monitor::EventDispatcher;
 use crate::options::Options;
 use crate::policy::Guard;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex, lock};
 use crate::watch::SocketWatch;
-use crate::zap::Desk;
+use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 
@@ -29,18 +29,18 @@ const MANY: usize = 64;
 /// A socket as its I/O thread sees it. Lives until the socket is closed and all its endpoints have
 /// stopped lingering.
 pub(crate) struct Site {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ConnectionKind,
     pub(crate) inbox: Arc<SocketInbox>,
     /// The connections to read. Empty until the first one is possible.
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
-    pub(crate) tap: Arc<Tap>,
+    pub(crate) events: Arc<EventDispatcher>,
     /// Counters and state that an observer sees, if the socket is observed.
     pub(super) watch: Option<Arc<SocketWatch>>,
-    /// Residents by their addresses. Like `carriers`: a socket has one or two, or thousands.
-    residents: Mutex<Few<Resident>>,
+    /// Residents by their addresses. Like `open_wires`: a socket has one or two, or thousands.
+    residents: Mutex<SmallMap<Resident>>,
     /// The open stream of each connection, by the connection's address.
-    carriers: Mutex<Few<Carrier>>,
+    open_wires: Mutex<SmallMap<OpenWire>>,
     closed: AtomicBool,
     /// True if the program wants an event for each peer that connects or disconnects.
     // Relaxed: number: an option that is set while a peer disconnects counts for this peer or the
@@ -52,7 +52,7 @@ pub(crate) struct Site {
     // Relaxed: number, for statistics.
     pub(crate) failed_connects: AtomicU64,
     /// The place where the context's ZAP handler is registered.
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<ZapRegistry>,
     /// The host's policy, if there was one when an endpoint was bound or connected.
     guard: OnceLock<Arc<Guard>>,
     /// Dropped last: the context counts on it.
@@ -68,8 +68,8 @@ impl IoSide for Site {
         self.driver.hurry_residual();
     }
 
-    fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
-        self.driver.come_by(chore, after);
+    fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration) {
+        self.driver.schedule(chore, after);
     }
 
     fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
@@ -128,7 +128,7 @@ impl IoSide for Site {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
             let linger = connection.options.linger;
-            match self.carrier_of(&connection) {
+            match self.open_wire_of(&connection) {
                 Some(wire) if wire.is_accepted() => wire.linger(turn, linger),
                 _ => {
                     if let Some(dialer) = self.dialer_of(&connection) {
@@ -160,8 +160,8 @@ pub(crate) enum Resident {
     Datagram(Arc<DatagramPort>),
 }
 
-impl Named for Resident {
-    fn name(&self) -> usize {
+impl Keyed for Resident {
+    fn key(&self) -> usize {
         match self {
             Resident::Wire(wire) => Arc::as_ptr(wire).addr(),
             Resident::Dialer(dialer) => Arc::as_ptr(dialer).addr(),
@@ -171,17 +171,17 @@ impl Named for Resident {
 }
 
 /// The address of a connection, and its open stream.
-struct Carrier(usize, Arc<Wire>);
+struct OpenWire(usize, Arc<Wire>);
 
-impl Named for Carrier {
-    fn name(&self) -> usize {
+impl Keyed for OpenWire {
+    fn key(&self) -> usize {
         self.0
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.tap.listen(0, None);
+        self.events.listen(0, None);
         self.driver.load.fetch_sub(1, Relaxed);
     }
 }
@@ -189,12 +189,12 @@ impl Drop for Site {
 impl Site {
     /// Creates a site without residents. The ticket is dropped with it.
     pub(crate) fn new(
-        kind: Kind,
+        kind: ConnectionKind,
         inbox: Arc<SocketInbox>,
         driver: Arc<Driver>,
-        tap: Arc<Tap>,
+        tap: Arc<EventDispatcher>,
         watch: Option<Arc<SocketWatch>>,
-        desk: Arc<Desk>,
+        desk: Arc<ZapRegistry>,
         ticket: Ticket,
     ) -> Self {
         Site {
@@ -202,10 +202,10 @@ impl Site {
             inbox,
             set: OnceLock::new(),
             driver,
-            tap,
+            events: tap,
             watch,
             residents: Mutex::default(),
-            carriers: Mutex::default(),
+            open_wires: Mutex::default(),
             closed: AtomicBool::new(false),
             announces_peers: AtomicBool::new(false),
             failed_handshakes: AtomicU64::new(0),
@@ -271,9 +271,9 @@ impl Site {
     }
 
     /// Reads the final bytes of a connection whose peer has ended its side.
-    pub(super) fn take_rest(&self, connection: &Arc<Connection>) {
+    pub(super) fn read_to_end(&self, connection: &Arc<Connection>) {
         if let Some(set) = self.set.get() {
-            set.take_rest(connection);
+            set.read_to_end(connection);
         }
     }
 
@@ -290,7 +290,7 @@ impl Site {
 
     /// Removes a resident.
     pub(super) fn leave(&self, resident: &Resident) {
-        let gone = lock(&self.residents).remove(resident.name());
+        let gone = lock(&self.residents).remove(resident.key());
         // Drop it after the lock is released: this may be the last reference to other objects.
         drop(gone);
     }
@@ -312,20 +312,20 @@ impl Site {
 
     /// The stream that carries this session of `connection`, unless it has ended.
     fn wire_of(&self, connection: &Arc<Connection>, session: u32) -> Option<Arc<Wire>> {
-        self.carrier_of(connection).filter(|wire| wire.carries(connection, session))
+        self.open_wire_of(connection).filter(|wire| wire.carries(connection, session))
     }
 
     /// The open stream of a connection.
-    fn carrier_of(&self, connection: &Arc<Connection>) -> Option<Arc<Wire>> {
-        lock(&self.carriers).get(Arc::as_ptr(connection).addr()).map(|carrier| carrier.1.clone())
+    fn open_wire_of(&self, connection: &Arc<Connection>) -> Option<Arc<Wire>> {
+        lock(&self.open_wires).get(Arc::as_ptr(connection).addr()).map(|carrier| carrier.1.clone())
     }
 
     /// Sets the open stream of `connection`, or removes it when the stream ends.
-    pub(super) fn set_carrier(&self, connection: &Arc<Connection>, wire: Option<&Arc<Wire>>) {
+    pub(super) fn set_open_wire(&self, connection: &Arc<Connection>, wire: Option<&Arc<Wire>>) {
         let address = Arc::as_ptr(connection).addr();
         let former = match wire {
-            Some(wire) => lock(&self.carriers).insert(Carrier(address, wire.clone())),
-            None => lock(&self.carriers).remove(address),
+            Some(wire) => lock(&self.open_wires).insert(OpenWire(address, wire.clone())),
+            None => lock(&self.open_wires).remove(address),
         };
         drop(former);
     }
@@ -345,7 +345,7 @@ impl Site {
     /// Handles the socket's notice that it has seen the refusal of this connection's peer.
     pub(crate) fn refusal_noted(self: &Arc<Self>, connection: Arc<Connection>) {
         let site = self.clone();
-        self.driver.post(Box::new(move |turn: &mut Turn| {
+        self.driver.post(Box::new(move |turn: &mut EventLoop| {
             if let Some(dialer) = site.dialer_of(&connection) {
                 dialer.refusal_noted(turn);
             }
@@ -362,7 +362,7 @@ impl Site {
     pub(crate) fn close(self: &Arc<Self>, linger: Option<Duration>) {
         self.closed.store(true, Release);
         let site = self.clone();
-        self.driver.post(Box::new(move |turn: &mut Turn| {
+        self.driver.post(Box::new(move |turn: &mut EventLoop| {
             for resident in site.residents() {
                 match resident {
                     Resident::Dialer(dialer) => dialer.linger(turn, linger),
@@ -378,9 +378,9 @@ impl Site {
     }
 
     /// Drops all messages that are still queued after the socket was closed.
-    pub(crate) fn cut(self: &Arc<Self>) {
+    pub(crate) fn drop_unsent(self: &Arc<Self>) {
         let site = self.clone();
-        self.driver.post(Box::new(move |turn: &mut Turn| {
+        self.driver.post(Box::new(move |turn: &mut EventLoop| {
             for resident in site.residents() {
                 match resident {
                     Resident::Dialer(dialer) => dialer.stop(turn),

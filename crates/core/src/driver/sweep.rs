@@ -12,7 +12,7 @@
 use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
 use crate::sync::Arc;
-use crate::timing::{SEGMENT, SELDOM, rounds};
+use crate::timing::{RARE_INTERVAL, SEGMENT, rounds};
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes of one connection in one round.
@@ -28,7 +28,7 @@ struct Swept(Arc<Connection>);
 
 impl Chore for Swept {
     fn mark(&self) -> &Mark {
-        &self.0.swept
+        &self.0.sweep_mark
     }
 }
 
@@ -48,8 +48,8 @@ struct Round {
 
 impl Round {
     /// Returns the delay before the next round, if `waiting` connections have bytes by now.
-    fn rest(&self, waiting: usize) -> Option<Duration> {
-        rounds::after_sweep(self.began.elapsed(), self.connections, self.bytes, waiting)
+    fn pause(&self, waiting: usize) -> Option<Duration> {
+        rounds::pause_after_sweep(self.began.elapsed(), self.connections, self.bytes, waiting)
     }
 }
 
@@ -61,13 +61,13 @@ impl Work {
 
 /// Result of a step of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum SweepStep {
     /// Idle until a connection is added.
     Idle,
     /// Another step at once.
     Go,
     /// Another step at this time, or when the sweep is hurried.
-    Rest(Instant),
+    PauseUntil(Instant),
 }
 
 impl Sweep {
@@ -94,42 +94,42 @@ impl Sweep {
     }
 
     /// I/O thread: writes some queues.
-    pub(super) fn run(&self, work: &mut Work) -> Next {
+    pub(super) fn run(&self, work: &mut Work) -> SweepStep {
         if let Some(until) = work.rests_until {
             if !self.marked.is_hurried() && Instant::now() < until {
-                return Next::Rest(until);
+                return SweepStep::PauseUntil(until);
             }
             work.rests_until = None;
             self.marked.go_on();
         } else if work.connections.is_empty()
             && let Some(round) = work.round.take()
-            && let Some(rest) = round.rest(self.marked.len())
+            && let Some(rest) = round.pause(self.marked.len())
             && self.marked.wait()
         {
             let until = Instant::now() + rest;
             work.rests_until = Some(until);
-            return Next::Rest(until);
+            return SweepStep::PauseUntil(until);
         }
         if work.connections.is_empty() {
             if !self.marked.take(&mut work.connections) {
-                return Next::Idle;
+                return SweepStep::Idle;
             }
-            chore::let_go(&work.connections);
+            chore::release(&work.connections);
             work.round = Some(Round { began: Instant::now(), connections: work.connections.len(), bytes: 0 });
             // The queues are taken from the end, so reverse the list to keep its order.
             work.connections.reverse();
         }
         let Work { connections: work, round, .. } = work;
         let mut bytes = 0;
-        for Swept(connection) in work.drain(work.len().saturating_sub(SELDOM as usize)..).rev() {
+        for Swept(connection) in work.drain(work.len().saturating_sub(RARE_INTERVAL as usize)..).rev() {
             match connection.flush_some(MOST_BYTES, &mut bytes) {
-                Some(Flushed::Drained) => connection.tell_room(),
+                Some(Flushed::Drained) => connection.notify_room(),
                 Some(Flushed::NoLink | Flushed::Lost(_)) => {}
                 Some(Flushed::Blocked) => {
                     connection.want_write();
                 }
                 Some(Flushed::Partly) => {
-                    if connection.swept.set() {
+                    if connection.sweep_mark.set() {
                         self.add(&connection);
                     }
                 }
@@ -140,6 +140,6 @@ impl Sweep {
         if let Some(round) = round {
             round.bytes += bytes;
         }
-        Next::Go
+        SweepStep::Go
     }
 }

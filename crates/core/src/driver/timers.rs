@@ -5,7 +5,7 @@
 //! disconnect create many timers within the time of a handshake. So timers without a source are
 //! removed each time the total number has doubled.
 
-use super::Source;
+use super::EventSource;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Weak;
@@ -19,7 +19,7 @@ pub(super) struct Timer {
     pub(super) at: Instant,
     pub(super) key: u64,
     /// Weak: a useless timer must not keep its source, and with it a closed socket, alive.
-    pub(super) source: Weak<dyn Source>,
+    pub(super) source: Weak<dyn EventSource>,
 }
 
 /// All timers of the thread.
@@ -82,7 +82,7 @@ impl Ord for Timer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Turn;
+    use super::super::EventLoop;
     use super::*;
     use crate::sync::Arc;
     use std::time::Duration;
@@ -90,9 +90,9 @@ mod tests {
 
     struct Nobody;
 
-    impl Source for Nobody {
-        fn ready(self: Arc<Self>, _turn: &mut Turn, _event: &Event) {}
-        fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
+    impl EventSource for Nobody {
+        fn on_ready(self: Arc<Self>, _turn: &mut EventLoop, _event: &Event) {}
+        fn on_timer(self: Arc<Self>, _turn: &mut EventLoop, _key: u64) {}
     }
 
     fn timer(source: &Arc<Nobody>, at: Instant, key: u64) -> Timer {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_that_have_gone_are_not_remembered() {
+    fn timers_of_dropped_sources_are_removed() {
         let (mut timers, stays, at) = (Timers::default(), Arc::new(Nobody), Instant::now());
         for key in 0..100_000 {
             let source = if key % 100 == 0 { stays.clone() } else { Arc::new(Nobody) };

@@ -1,35 +1,35 @@
 //! One stream, from its handshake to its end.
 
-mod asking;
-mod guarded;
-mod telling;
+mod authentication;
+mod policy_checks;
+mod reporting;
 
 use std::time::Duration;
 
+use super::closing::{ClosingStream, DiscardOutcome, discard_input};
 use super::handshake::Handshake;
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
-use super::parting::{Meanwhile, Parting, forget_meanwhile};
 use super::security::Security;
-use super::{Acceptor, NOWHERE, Resident, Site, Source, Turn};
+use super::{Acceptor, EventLoop, EventSource, NOWHERE, Resident, Site};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::message::Metadata;
-use crate::monitor::{About, Ends, LOST, event};
+use crate::monitor::{Ends, EventDetails, LOST, event};
 use crate::options::Options;
-use crate::pipe::Sight;
+use crate::pipe::PipeProbe;
 use crate::policy::{Proof, Refusal};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-pub(super) use guarded::{CHECK, is_silent, is_stranger};
+pub(super) use policy_checks::{CHECK, is_silent, is_stranger};
+use reporting::known;
 use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
-use tautline_policy::Topics;
+use tautline_policy::AllowedTopics;
 use tautline_proto::zap::Credentials;
 use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
-use telling::known;
 
 /// Maximum number of consecutive reads in one handshake, of 4 KiB each. Together they hold the
 /// longest handshake command.
@@ -46,7 +46,7 @@ enum Phase {
     Closed,
 }
 
-struct State {
+struct WireState {
     phase: Phase,
     registration: Token,
     number: u32,
@@ -58,12 +58,12 @@ struct State {
     /// The peer's proof of identity, if the policy requires one.
     proof: Option<Box<Proof>>,
     /// The topics that the peer may use, if the policy limits them.
-    topics: Option<Arc<Topics>>,
+    topics: Option<Arc<AllowedTopics>>,
     /// Timer to check again if a peer that we connected to may still use these topics.
     check_timer: u64,
 }
 
-impl State {
+impl WireState {
     fn handshake(&mut self) -> Option<&mut Handshake> {
         match &mut self.phase {
             Phase::Handshake(handshake) => Some(handshake),
@@ -73,7 +73,7 @@ impl State {
 }
 
 /// The next requirement of the handshake.
-enum Next {
+enum HandshakeStep {
     /// Wait for the stream or for the ZAP handler.
     Wait,
     Judge(Credentials),
@@ -88,14 +88,14 @@ pub(crate) struct Wire {
     stream: Arc<Stream>,
     /// The name of this end in events and LAST_ENDPOINT.
     endpoint: Arc<Ends>,
-    state: Mutex<State>,
+    state: Mutex<WireState>,
 }
 
 impl Wire {
     /// Starts a handshake on a connected stream. `number` tells the sessions of one connection
     /// apart.
     pub(super) fn start(
-        turn: &mut Turn,
+        turn: &mut EventLoop,
         origin: Origin,
         stream: Arc<Stream>,
         endpoint: Arc<Ends>,
@@ -121,7 +121,7 @@ impl Wire {
         let interest = if raw { Interest::NONE } else { Interest::READ };
         let mut handshake = Handshake::new(config, carrier, interest);
         handshake.most = origin.gate().and_then(|gate| gate.handshakes().1).unwrap_or(u64::MAX);
-        let state = State {
+        let state = WireState {
             phase: Phase::Handshake(Box::new(handshake)),
             registration: NOWHERE,
             number,
@@ -142,7 +142,7 @@ impl Wire {
         wire
     }
 
-    fn begin(self: &Arc<Self>, turn: &mut Turn, raw: bool, interest: Interest, broken: Option<i32>) {
+    fn begin(self: &Arc<Self>, turn: &mut EventLoop, raw: bool, interest: Interest, broken: Option<i32>) {
         match turn.register(self.clone(), self.stream.as_fd(), interest, Mode::OneShot) {
             Ok(token) => lock(&self.state).registration = token,
             Err(error) => return self.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0))),
@@ -175,22 +175,22 @@ impl Wire {
 
     /// Continues the handshake as far as the stream and the handler allow. A panic in the handshake
     /// must not end the caller's work.
-    fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
-        if !turn.attempt(|turn| self.negotiate(turn)) {
+    fn shake_hands(self: &Arc<Self>, turn: &mut EventLoop) {
+        if !turn.catch_panic(|turn| self.negotiate(turn)) {
             self.end(turn, Loss::Stream(errno::EFAULT));
         }
     }
 
-    fn negotiate(self: &Arc<Self>, turn: &mut Turn) {
+    fn negotiate(self: &Arc<Self>, turn: &mut EventLoop) {
         loop {
             let established = match self.next(turn) {
-                Ok(Next::Wait) => return,
-                Ok(Next::Judge(credentials)) => match self.judge(&credentials) {
+                Ok(HandshakeStep::Wait) => return,
+                Ok(HandshakeStep::Judge(credentials)) => match self.judge(&credentials) {
                     Ok(()) => continue,
                     Err(loss) => return self.end(turn, loss),
                 },
-                Ok(Next::Beyond) => return self.end_beyond(turn, "handshake_bytes"),
-                Ok(Next::Open(established)) => established,
+                Ok(HandshakeStep::Beyond) => return self.end_beyond(turn, "handshake_bytes"),
+                Ok(HandshakeStep::Open(established)) => established,
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
@@ -201,29 +201,29 @@ impl Wire {
                 None => (None, None, Vec::new()),
             };
             let peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
-            guarded::note_certificates(self, shown);
+            policy_checks::note_certificates(self, shown);
             if let Err(Refusal(why)) = self.may_stay(&peer.metadata) {
                 return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
             }
-            let about = About { peer: known(&peer.metadata), ..About::default() };
-            self.site().tap.emit_about(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint, &about);
+            let about = EventDetails { peer: known(&peer.metadata), ..EventDetails::default() };
+            self.site().events.emit_about(event::HANDSHAKE_SUCCEEDED, 0, &self.endpoint, &about);
             return self.open(turn, peer, stage, inbound, leftover);
         }
     }
 
     /// Reads and writes until the handshake needs something else.
-    fn next(&self, turn: &Turn) -> Result<Next, Loss> {
+    fn next(&self, turn: &EventLoop) -> Result<HandshakeStep, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
-        let State { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
-            return Ok(Next::Wait);
+        let WireState { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
+            return Ok(HandshakeStep::Wait);
         };
         let wait = |session: &mut Handshake, interest| {
             if session.armed != interest {
                 turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
                 session.armed = interest;
             }
-            Ok(Next::Wait)
+            Ok(HandshakeStep::Wait)
         };
         let mut reads = 0;
         loop {
@@ -231,10 +231,10 @@ impl Wire {
                 // A peer over a carrier may have finished and left before our last bytes, which
                 // belong to the carrier.
                 let established = session.is_carried().then(|| session.established()).flatten();
-                return established.map(|established| Next::Open(Box::new(established))).ok_or(loss);
+                return established.map(|established| HandshakeStep::Open(Box::new(established))).ok_or(loss);
             }
-            if let Some(credentials) = session.credentials() {
-                return Ok(Next::Judge(credentials));
+            if let Some(credentials) = session.take_credentials() {
+                return Ok(HandshakeStep::Judge(credentials));
             }
             // We do not read while output is pending. So a peer cannot make us produce unlimited
             // output or use unlimited memory.
@@ -242,7 +242,7 @@ impl Wire {
                 return wait(session, Interest::WRITE);
             }
             if let Some(established) = session.established() {
-                return Ok(Next::Open(Box::new(established)));
+                return Ok(HandshakeStep::Open(Box::new(established)));
             }
             if session.has_ended() {
                 return Err(Loss::Stream(errno::EPIPE));
@@ -258,7 +258,7 @@ impl Wire {
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 #[cfg(test)]
                 Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
-                Ok(n) if session.goes_beyond(n) => return Ok(Next::Beyond),
+                Ok(n) if session.goes_beyond(n) => return Ok(HandshakeStep::Beyond),
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
@@ -279,7 +279,7 @@ impl Wire {
     /// Opens the connection after the handshake: messages may flow.
     fn open(
         self: &Arc<Self>,
-        turn: &mut Turn,
+        turn: &mut EventLoop,
         peer: Box<PeerInfo>,
         stage: Option<Box<dyn tautline_proto::Stage>>,
         inbound: Vec<u8>,
@@ -288,7 +288,7 @@ impl Wire {
         let (told, topics) = (peer.metadata.clone(), peer.topics.clone());
         let dialed = match &self.origin {
             Origin::Accepted(acceptor, _) => {
-                acceptor.found_honest();
+                acceptor.note_completed_handshake();
                 None
             }
             Origin::Dialed(dialer) => dialer.connection(),
@@ -296,16 +296,16 @@ impl Wire {
         let (connection, news) = match dialed {
             Some((connection, reconnected)) => {
                 if let Some(watch) = &self.site().watch {
-                    watch.met(&connection, &peer, reconnected);
+                    watch.mark_connected(&connection, &peer, reconnected);
                 }
-                let news = connection.meet(peer, reconnected);
+                let news = connection.note_handshake(peer, reconnected);
                 (connection, news)
             }
             None => {
                 let (connection, mut pipe) = self.site().new_connection(self.options().clone());
                 pipe.connected_here = matches!(self.origin, Origin::Dialed(_));
                 if let Some(watch) = &self.site().watch {
-                    watch.came(&connection, &peer, Sight::of_new(&pipe));
+                    watch.add_unseen_peer(&connection, &peer, PipeProbe::from_new_pipe(&pipe));
                 }
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());
@@ -317,21 +317,21 @@ impl Wire {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
             (state.peer, state.topics) = (Some(told), topics);
-            state.check_timer = guarded::check_later(self, turn);
+            state.check_timer = policy_checks::check_later(self, turn);
             if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
             }
             (state.registration, state.number)
         };
         turn.mute(self.stream.as_fd());
-        self.site().set_carrier(&connection, Some(self));
+        self.site().set_open_wire(&connection, Some(self));
         transport::begin_sharing(&self.stream);
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
         // If everything is written, the I/O thread releases the connection.
         if connection.pump_writable() == Some(Flushed::Drained) {
-            turn.let_go(connection.clone());
+            turn.release_to_owner(connection.clone());
         }
         let given_up = matches!(&self.origin, Origin::Dialed(dialer) if dialer.is_lingering());
         if self.site().is_closed() || given_up {
@@ -346,7 +346,7 @@ impl Wire {
 
     /// Sends the queued messages for at most `linger`, after the socket was closed or this endpoint
     /// was given up.
-    pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
+    pub(super) fn linger(self: &Arc<Self>, turn: &mut EventLoop, linger: Option<Duration>) {
         if let Some(connection) = self.connection() {
             self.site().remove_from_set(&connection);
         }
@@ -364,7 +364,7 @@ impl Wire {
     }
 
     /// Ends a lingering stream that has sent everything.
-    fn drained(self: &Arc<Self>, turn: &mut Turn) {
+    fn drained(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
             // This peer arrived too late: no messages are queued for it.
@@ -374,13 +374,13 @@ impl Wire {
             _ => return,
         };
         match connection.pump_now() {
-            Some(Flushed::Blocked) => match forget_meanwhile(&self.stream) {
-                Meanwhile::Ended => {}
-                Meanwhile::More => {
+            Some(Flushed::Blocked) => match discard_input(&self.stream) {
+                DiscardOutcome::Ended => {}
+                DiscardOutcome::More => {
                     let wire = self.clone();
                     turn.driver().post(Box::new(move |turn| wire.drained(turn)));
                 }
-                Meanwhile::Waits(interest) => {
+                DiscardOutcome::Waits(interest) => {
                     let registration = lock(&self.state).registration;
                     turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
                 }
@@ -390,7 +390,7 @@ impl Wire {
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
-                Parting::begin(turn, self.stream.clone(), patient, connection.signs.arrivals() > 0);
+                ClosingStream::begin(turn, self.stream.clone(), patient, connection.liveness.arrivals() > 0);
             }
             _ => {}
         }
@@ -399,7 +399,7 @@ impl Wire {
     /// Handles a stream that accepts no more bytes. If the peer is gone, the kernel holds a finite
     /// number of its bytes: we read them and then find the end of the stream. A peer that only
     /// closed its receiving side might keep sending for ever.
-    pub(super) fn unwritable(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
+    pub(super) fn unwritable(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
         let state = lock(&self.state);
         let Phase::Open(connection) = &state.phase else { return };
         let connection = connection.clone();
@@ -408,22 +408,22 @@ impl Wire {
         if lingering || !self.stream.has_hung_up() {
             return self.end(turn, Loss::Stream(errno));
         }
-        self.site().take_rest(&connection);
+        self.site().read_to_end(&connection);
     }
 
-    fn end_later(self: &Arc<Self>, turn: &Turn) {
+    fn end_later(self: &Arc<Self>, turn: &EventLoop) {
         let wire = self.clone();
         turn.driver().post(Box::new(move |turn| wire.end(turn, Loss::Closed)));
     }
 
     /// Ends the stream for this reason.
-    pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
+    pub(super) fn end(self: &Arc<Self>, turn: &mut EventLoop, why: Loss) {
         let because = self.site().guard().and_then(|guard| guard.limit_behind(why));
         self.end_because(turn, why, because.as_deref().unwrap_or_default());
     }
 
     /// Ends the stream for this reason. `because` is the rule or limit behind the reason.
-    fn end_because(self: &Arc<Self>, turn: &mut Turn, why: Loss, because: &str) {
+    fn end_because(self: &Arc<Self>, turn: &mut EventLoop, why: Loss, because: &str) {
         let (phase, registration, peer) = {
             let mut state = lock(&self.state);
             (std::mem::replace(&mut state.phase, Phase::Closed), state.registration, state.peer.take())
@@ -433,7 +433,7 @@ impl Wire {
             Phase::Closed => return,
             Phase::Handshake(handshake) => {
                 if let Origin::Accepted(acceptor, _) = &self.origin {
-                    acceptor.lost_stranger();
+                    acceptor.forget_stranger();
                 }
                 if !handshake.refused {
                     self.report_failed_handshake(why, handshake.claim.as_deref(), because);
@@ -442,18 +442,22 @@ impl Wire {
             }
             Phase::Open(connection) => {
                 if let Loss::Protocol(error @ ProtocolError::PeerMisbehaved(clause)) = why
-                    && clause.is_of_the_cipher()
+                    && clause.is_decryption_error()
                 {
-                    self.site().tap.emit(event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code(), &self.endpoint);
+                    self.site().events.emit(
+                        event::HANDSHAKE_FAILED_PROTOCOL,
+                        error.zmq_code(),
+                        &self.endpoint,
+                    );
                 }
-                self.site().set_carrier(&connection, None);
+                self.site().set_open_wire(&connection, None);
                 self.site().remove_from_set(&connection);
                 connection.close();
                 Some(connection)
             }
         };
         turn.unregister(registration, self.stream.as_fd());
-        if let (room, true) = self.stream.room() {
+        if let (room, true) = self.stream.space_fd() {
             turn.mute(room);
         }
         if why == Loss::Closed {
@@ -466,10 +470,10 @@ impl Wire {
                 Loss::Closed => 0,
             };
             let peer = peer.as_deref().map(known).unwrap_or_default();
-            let about = About { claim: None, peer, cause: Some((LOST, reason.into())), why: because };
-            self.site().tap.emit_about(event::DISCONNECTED, fd, &self.endpoint, &about);
+            let about = EventDetails { claim: None, peer, cause: Some((LOST, reason.into())), why: because };
+            self.site().events.emit_about(event::DISCONNECTED, fd, &self.endpoint, &about);
             if opened.is_some() {
-                self.site().tap.emit_about(LOST, reason, &self.endpoint, &about);
+                self.site().events.emit_about(LOST, reason, &self.endpoint, &about);
             }
         }
         match &self.origin {
@@ -493,10 +497,10 @@ impl Wire {
     }
 
     /// Starts to watch the peer's silence, because the peer's PING has granted a time to live.
-    pub(super) fn watch_ttl(self: &Arc<Self>, turn: &mut Turn) {
+    pub(super) fn watch_ttl(self: &Arc<Self>, turn: &mut EventLoop) {
         let mut state = lock(&self.state);
         if let Phase::Open(connection) = &state.phase {
-            let ttl = connection.signs.granted_ttl();
+            let ttl = connection.liveness.granted_ttl();
             state.heartbeat.get_or_insert_default().watch_ttl(turn, self, ttl);
         }
     }
@@ -520,8 +524,8 @@ impl Wire {
     }
 }
 
-impl Source for Wire {
-    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+impl EventSource for Wire {
+    fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         let (open, lingering) = {
             let mut state = lock(&self.state);
             let lingering = state.lingering || self.site().is_closed();
@@ -540,14 +544,14 @@ impl Source for Wire {
             Some(_) if lingering && event.closed => self.end(turn, Loss::Stream(0)),
             Some(connection) if lingering => {
                 if event.ended {
-                    connection.take_rest();
+                    connection.read_to_end();
                 }
                 self.drained(turn);
             }
             // Readable: shared memory reports room on its own descriptor.
             Some(connection) if event.writable || event.readable || event.ended => {
                 if event.ended {
-                    self.site().take_rest(&connection);
+                    self.site().read_to_end(&connection);
                 } else if connection.idle_interest() != Interest::NONE {
                     // Rearm before the pump runs: the pump may ask to be called again.
                     let registration = lock(&self.state).registration;
@@ -555,7 +559,7 @@ impl Source for Wire {
                 }
                 // Do this even at the end: a sender may have waited to write.
                 if connection.pump_writable() == Some(Flushed::Drained) {
-                    turn.let_go(connection);
+                    turn.release_to_owner(connection);
                 }
             }
             // A hang-up: the holder of the baton finds the end behind the remaining data.
@@ -563,7 +567,7 @@ impl Source for Wire {
         }
     }
 
-    fn timer(self: Arc<Self>, turn: &mut Turn, key: u64) {
+    fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64) {
         let verdict = {
             let mut state = lock(&self.state);
             match &state.phase {
@@ -586,7 +590,7 @@ impl Source for Wire {
         }
     }
 
-    fn panicked(self: Arc<Self>, turn: &mut Turn) {
+    fn on_panic(self: Arc<Self>, turn: &mut EventLoop) {
         self.end(turn, Loss::Stream(errno::EFAULT));
     }
 }

@@ -40,7 +40,7 @@ impl Address for IpcEndpoint {
         }
     }
 
-    fn for_connect(&self) -> Result<(), Error> {
+    fn check_connect(&self) -> Result<(), Error> {
         if *self == IpcEndpoint::Wildcard { Err(Error::Invalid) } else { Ok(()) }
     }
 }

@@ -71,7 +71,7 @@ impl Address for TcpEndpoint {
         Ok(TcpEndpoint { source, host, port, loose: !is_strict(address) })
     }
 
-    fn for_bind(&self) -> Result<(), Error> {
+    fn check_bind(&self) -> Result<(), Error> {
         let nowhere = |host: &Host| *host == Host::Name(String::new());
         if nowhere(&self.host) || self.source.as_ref().is_some_and(|source| nowhere(&source.host)) {
             return Err(Error::NoDevice);
@@ -79,7 +79,7 @@ impl Address for TcpEndpoint {
         Ok(())
     }
 
-    fn for_connect(&self) -> Result<(), Error> {
+    fn check_connect(&self) -> Result<(), Error> {
         let source_reachable = self.source.as_ref().is_none_or(|source| source.host.is_reachable());
         if self.loose || self.port == Port::Wildcard || !self.host.is_reachable() || !source_reachable {
             return Err(Error::Invalid);

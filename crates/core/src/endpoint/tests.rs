@@ -6,12 +6,12 @@ use crate::transport::parse;
 
 fn bind(text: &str) -> Result<String, Error> {
     let endpoint = parse(text)?;
-    endpoint.for_bind().map(|()| endpoint.to_string())
+    endpoint.check_bind().map(|()| endpoint.to_string())
 }
 
 fn connect(text: &str) -> Result<String, Error> {
     let endpoint = parse(text)?;
-    endpoint.for_connect().map(|()| endpoint.to_string())
+    endpoint.check_connect().map(|()| endpoint.to_string())
 }
 
 fn both(text: &str, canonical: &str) {
@@ -79,7 +79,7 @@ fn tcp_addresses() {
 }
 
 #[test]
-fn tcp_addresses_are_told_apart() {
+fn different_tcp_addresses_differ() {
     let tcp = |text: &str| parse(text).unwrap().address::<TcpEndpoint>().unwrap().clone();
     assert_eq!(tcp("tcp://*:*").host, Host::Wildcard);
     assert_eq!(tcp("tcp://*:*").port, Port::Wildcard);
@@ -103,7 +103,7 @@ fn tcp_wildcards_are_for_bind() {
 }
 
 #[test]
-fn bind_overlooks_what_surrounds_a_port() {
+fn bind_ignores_text_around_a_port() {
     for text in ["+5555", " 5555", "5555!", "5555 ", "5555/", "5555/path", "5555\n"] {
         bind_only(&format!("tcp://127.0.0.1:{text}"), "tcp://127.0.0.1:5555");
     }
@@ -137,7 +137,7 @@ fn an_empty_host_is_no_device() {
 }
 
 #[test]
-fn connect_refuses_what_cannot_be_a_host() {
+fn connect_refuses_impossible_hosts() {
     for text in ["a b", "-a", "a/b", ".a", "localhost/", " 127.0.0.1", "[::1", "::1]", "h\u{e9}"] {
         assert_eq!(connect(&format!("tcp://{text}:5555")), Err(Error::Invalid), "{text}");
         assert!(bind(&format!("tcp://{text}:5555")).is_ok(), "left to the resolver: {text}");

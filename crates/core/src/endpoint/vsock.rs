@@ -27,7 +27,7 @@ impl Address for VsockEndpoint {
         Ok(VsockEndpoint { cid, port: number(port)? })
     }
 
-    fn for_connect(&self) -> Result<(), Error> {
+    fn check_connect(&self) -> Result<(), Error> {
         if self.cid.is_none() || self.port.is_none() { Err(Error::Invalid) } else { Ok(()) }
     }
 }

@@ -28,12 +28,12 @@ impl Address for WsEndpoint {
         Ok(WsEndpoint { tcp: TcpEndpoint::parse(tcp)?, path: path.to_owned() })
     }
 
-    fn for_bind(&self) -> Result<(), Error> {
-        self.tcp.for_bind()
+    fn check_bind(&self) -> Result<(), Error> {
+        self.tcp.check_bind()
     }
 
-    fn for_connect(&self) -> Result<(), Error> {
-        self.tcp.for_connect()
+    fn check_connect(&self) -> Result<(), Error> {
+        self.tcp.check_connect()
     }
 }
 

@@ -4,7 +4,7 @@
 //! Called by `Message` only. A count starts at 1 for the message that made the block. Every `share`
 //! adds one.
 
-use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message, Outside};
+use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, IndirectBody, Message};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use tautline_mem::blocks::{self, Class};
 #[repr(C, align(16))]
 pub(super) struct HeapBlock {
     references: AtomicUsize,
-    room: Room,
+    capacity: BodyCapacity,
 }
 
 const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN && size_of::<HeapBlock>() == 16);
@@ -26,14 +26,14 @@ const SMALL_BODY: usize = blocks::SMALL_MAX - size_of::<HeapBlock>();
 
 /// The room for the body, in bytes, and in the low byte the class of the whole block.
 #[derive(Clone, Copy)]
-struct Room(u64);
+struct BodyCapacity(u64);
 
-impl Room {
+impl BodyCapacity {
     /// Highest number of bytes that can be stored here.
     const MOST: u64 = u64::MAX >> 8;
 
-    fn new(bytes: usize, class: Class) -> Room {
-        Room((bytes as u64) << 8 | u64::from(class.byte()))
+    fn new(bytes: usize, class: Class) -> BodyCapacity {
+        BodyCapacity((bytes as u64) << 8 | u64::from(class.byte()))
     }
 
     #[inline]
@@ -62,7 +62,7 @@ impl HeapBlock {
 
     #[inline(never)]
     fn allocate_large(len: usize) -> Option<NonNull<HeapBlock>> {
-        if len as u64 > Room::MOST {
+        if len as u64 > BodyCapacity::MOST {
             return None;
         }
         HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>().checked_add(len)?), len)
@@ -72,7 +72,7 @@ impl HeapBlock {
     #[inline(always)]
     fn allocate_of(class: Class, len: usize) -> Option<NonNull<HeapBlock>> {
         let block: NonNull<HeapBlock> = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?.cast();
-        let head = HeapBlock { references: AtomicUsize::new(1), room: Room::new(len, class) };
+        let head = HeapBlock { references: AtomicUsize::new(1), capacity: BodyCapacity::new(len, class) };
         // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every
         // block is.
         unsafe { block.write(head) };
@@ -91,8 +91,8 @@ impl HeapBlock {
 
     /// True if a body of `len` bytes fits without much waste.
     #[inline]
-    pub(super) fn suits(&self, len: usize) -> bool {
-        let room = self.room.bytes();
+    pub(super) fn fits_closely(&self, len: usize) -> bool {
+        let room = self.capacity.bytes();
         len <= room && len >= room / 2
     }
 
@@ -142,18 +142,18 @@ fn retain(references: &AtomicUsize) {
 /// Releases one reference. Returns true for the last one. The Release pairs with the Acquire fence
 /// of the last holder.
 #[inline(always)]
-fn forget(references: &AtomicUsize) -> bool {
+fn release_reference(references: &AtomicUsize) -> bool {
     // This is the only reference: no other thread can retain, so no read-modify-write is needed.
     // Acquire pairs with the others' Release below.
     if references.load(Ordering::Acquire) == 1 {
         return true;
     }
-    forget_one_of_many(references)
+    release_shared_reference(references)
 }
 
 #[cold]
 #[inline(never)]
-fn forget_one_of_many(references: &AtomicUsize) -> bool {
+fn release_shared_reference(references: &AtomicUsize) -> bool {
     if references.fetch_sub(1, Ordering::Release) != 1 {
         return false;
     }
@@ -174,7 +174,7 @@ pub(super) fn release(message: &mut Message) {
 
 #[inline(never)]
 fn release_other(message: &mut Message) {
-    let Some(Outside { data, owner, .. }) = message.elsewhere() else { return };
+    let Some(IndirectBody { data, owner, .. }) = message.indirect_body() else { return };
     match message.tag {
         FOREIGN => {
             // SAFETY: here and below, the tag says which owner is live, and its reference is given
@@ -195,8 +195,8 @@ fn release_other(message: &mut Message) {
 unsafe fn release_heap(block: *mut HeapBlock) {
     // SAFETY: the caller holds a reference.
     let head = unsafe { &*block };
-    if forget(&head.references) {
-        let (class, size) = (head.room.class(), size_of::<HeapBlock>() + head.room.bytes());
+    if release_reference(&head.references) {
+        let (class, size) = (head.capacity.class(), size_of::<HeapBlock>() + head.capacity.bytes());
         // SAFETY: that was the last reference.
         unsafe { block.drop_in_place() };
         // SAFETY: and this is the size of the allocation.
@@ -208,7 +208,7 @@ unsafe fn release_heap(block: *mut HeapBlock) {
 /// The caller gives up one of its references.
 unsafe fn release_foreign(block: *mut ForeignBlock) {
     // SAFETY: the caller holds a reference.
-    if forget(unsafe { &(*block).references }) {
+    if release_reference(unsafe { &(*block).references }) {
         // SAFETY: that was the last one.
         let block = unsafe { Box::from_raw(block) };
         // SAFETY: it is called with its registered arguments.
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_longer_than_its_room_can_say_is_refused() {
+    fn body_beyond_capacity_field_is_refused() {
         for len in [u64::MAX, 1 << 63, 1 << 56].into_iter().filter_map(|len| usize::try_from(len).ok()) {
             assert!(HeapBlock::allocate(len).is_none());
         }

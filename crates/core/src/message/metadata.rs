@@ -59,7 +59,7 @@ impl Metadata {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CStr)> {
         let mut rest = &*self.text;
         std::iter::from_fn(move || {
-            let name = match rest.split_first().and_then(|(&code, rest)| Some((known(code)?, rest))) {
+            let name = match rest.split_first().and_then(|(&code, rest)| Some((interned_name(code)?, rest))) {
                 Some((name, behind)) => {
                     rest = behind;
                     name
@@ -82,7 +82,7 @@ impl Metadata {
 const MOST_TOLD: usize = 8 * 1024;
 
 /// Returns the peer's own properties that are kept. A property without room is dropped as a whole.
-pub(crate) fn kept_of<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
+pub(crate) fn limit_properties<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
 where
     I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
 {
@@ -111,7 +111,7 @@ fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
 }
 
 /// The name that this byte of the text stands for.
-fn known(code: u8) -> Option<&'static str> {
+fn interned_name(code: u8) -> Option<&'static str> {
     KNOWN.get(usize::from(code.checked_sub(FIRST_KNOWN)?)).copied()
 }
 
@@ -127,14 +127,14 @@ fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
 #[cfg(not(loom))]
 mod kept {
     use super::{Arc, Metadata};
-    use crate::sync::at_end;
+    use crate::sync::on_exit;
     use std::cell::Cell;
     use std::mem::ManuallyDrop;
 
     type Reference = Option<Arc<Metadata>>;
 
     thread_local! {
-        // Without a destructor: see `tautline_io::thread::at_end`.
+        // Without a destructor: see `tautline_io::thread::on_exit`.
         static KEPT: Cell<ManuallyDrop<Reference>> = const { Cell::new(ManuallyDrop::new(None)) };
         static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
     }
@@ -159,7 +159,7 @@ mod kept {
     #[inline(never)]
     pub(in super::super) fn give_up(metadata: Arc<Metadata>) {
         let keeps = KEEPS.get().unwrap_or_else(|| {
-            let keeps = at_end(end);
+            let keeps = on_exit(end);
             KEEPS.set(Some(keeps));
             keeps
         });
@@ -227,10 +227,13 @@ mod tests {
     fn a_peer_is_believed_but_not_at_any_length() {
         let (long, most) = ([b'v'; MOST_TOLD], [b'v'; MOST_TOLD - 14]);
         let told = [("Socket-Type", &b"REQ"[..]), ("Long", &long), ("X", &[]), ("Y", &most[1..]), ("Z", b"")];
-        let kept: Vec<_> = kept_of(told.into_iter()).map(|(name, _)| name).collect();
+        let kept: Vec<_> = limit_properties(told.into_iter()).map(|(name, _)| name).collect();
         assert_eq!(kept, ["Socket-Type", "X", "Z"], "Y has one byte too many");
         let told = [("Socket-Type", &b"REQ"[..]), ("Y", &most[1..]), ("Z", b"")];
-        assert_eq!(kept_of(told.into_iter()).map(|(name, _)| name).collect::<Vec<_>>(), ["Socket-Type", "Y"]);
+        assert_eq!(
+            limit_properties(told.into_iter()).map(|(name, _)| name).collect::<Vec<_>>(),
+            ["Socket-Type", "Y"]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! 8  address of the body, its length, its owner
 //! ```
 
-use super::{Message, Outside, TAG_OFFSET};
+use super::{IndirectBody, Message, TAG_OFFSET};
 use crate::sync::prefetch;
 use std::mem::MaybeUninit;
 
@@ -15,16 +15,16 @@ const WORD: usize = size_of::<Word>();
 const HEAD: usize = size_of::<u64>();
 
 /// Size of a packed body.
-pub(crate) const PACKED: usize = HEAD + size_of::<Outside>();
+pub(crate) const PACKED: usize = HEAD + size_of::<IndirectBody>();
 
 /// The view of a packed body.
 ///
 /// # Safety
 /// `from` is where `Message::pack` has written.
 #[inline(always)]
-unsafe fn outside(from: *const u8) -> Outside {
+unsafe fn outside(from: *const u8) -> IndirectBody {
     // SAFETY: the caller's promise; the read does not require alignment.
-    unsafe { from.add(HEAD).cast::<Outside>().read_unaligned() }
+    unsafe { from.add(HEAD).cast::<IndirectBody>().read_unaligned() }
 }
 
 impl Message {
@@ -41,7 +41,7 @@ impl Message {
         // SAFETY: the caller's promise.
         unsafe { to.cast::<u64>().write_unaligned(head) };
         let body = (&raw const self.body).cast::<Word>();
-        for at in 0..size_of::<Outside>() / WORD {
+        for at in 0..size_of::<IndirectBody>() / WORD {
             // Copy word by word, as the words were stored a moment ago: a wider load would wait
             // until those stores have left the store buffer.
             // SAFETY: within the live view of a movable message, which is aligned.
@@ -54,7 +54,7 @@ impl Message {
     }
 
     /// Replaces the body by a packed one. All other fields are reset, but the metadata stays for
-    /// [`Message::describe`].
+    /// [`Message::replace_metadata`].
     ///
     /// # Safety
     /// `from` is where `pack` has written, and each packed body is unpacked once.
@@ -76,9 +76,9 @@ impl Message {
     pub(crate) unsafe fn packed_body<'a>(from: *const u8) -> &'a [u8] {
         // SAFETY: the caller's promise.
         match unsafe { outside(from) } {
-            Outside { len: 0, .. } => &[],
+            IndirectBody { len: 0, .. } => &[],
             // SAFETY: as in `as_slice`: the packed body holds the reference.
-            Outside { data, len, .. } => unsafe { std::slice::from_raw_parts(data, len) },
+            IndirectBody { data, len, .. } => unsafe { std::slice::from_raw_parts(data, len) },
         }
     }
 
@@ -89,13 +89,13 @@ impl Message {
     #[inline(always)]
     pub(crate) unsafe fn prefetch_packed(from: *const u8) {
         // SAFETY: the caller's promise.
-        let Outside { data, len, .. } = unsafe { outside(from) };
+        let IndirectBody { data, len, .. } = unsafe { outside(from) };
         Message::prefetch_body(data);
         prefetch(data.wrapping_add(len).wrapping_sub(1));
     }
 }
 
-const _: () = assert!(TAG_OFFSET == 0 && size_of::<Outside>().is_multiple_of(WORD));
+const _: () = assert!(TAG_OFFSET == 0 && size_of::<IndirectBody>().is_multiple_of(WORD));
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 //! message objects.
 
 use super::memory::{self, HeapBlock};
-use super::{CLOSED_TAG, HEAP, INLINE, INLINE_MAX, Message, Outside, Owner, metadata};
+use super::{BodyOwner, CLOSED_TAG, HEAP, INLINE, INLINE_MAX, IndirectBody, Message, metadata};
 use std::mem::MaybeUninit;
 
 impl Message {
@@ -63,7 +63,7 @@ impl Message {
         }
         let Some(block) = HeapBlock::allocate(len) else { return false };
         let block = block.as_ptr();
-        let outside = Outside { data: HeapBlock::data(block), len, owner: Owner { heap: block } };
+        let outside = IndirectBody { data: HeapBlock::data(block), len, owner: BodyOwner { heap: block } };
         // SAFETY: the caller's promise, and the body that the tag asks for.
         unsafe {
             Message::write_bare(place, HEAP);
@@ -77,7 +77,7 @@ impl Message {
     /// # Safety
     /// `place` holds a message that no other code uses.
     #[inline]
-    pub unsafe fn end(place: *mut Message) {
+    pub unsafe fn drop_in_place(place: *mut Message) {
         // SAFETY: the caller's promise.
         let message = unsafe { &mut *place };
         if message.tag != INLINE {

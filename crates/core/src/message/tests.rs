@@ -25,7 +25,7 @@ fn a_taken_message_is_empty_and_valid() {
 }
 
 #[test]
-fn tags_are_told_from_garbage() {
+fn invalid_tags_are_rejected() {
     let mut message = Message::from_static(b"constant");
     for _ in 0..2 {
         // SAFETY: the tag is an initialised byte of the message.
@@ -167,7 +167,7 @@ fn group_names_are_bounded() {
 }
 
 #[test]
-fn a_message_that_is_received_into_again_keeps_its_memory_if_that_suits_and_is_its_own() {
+fn reused_message_keeps_fitting_memory() {
     let mut message = Message::new();
     message.assign(&[1; 200]).unwrap();
     let at = message.data_ptr();
@@ -198,15 +198,15 @@ fn a_message_that_is_received_into_again_keeps_its_memory_if_that_suits_and_is_i
 fn metadata_are_replaced_only_by_others() {
     let [first, second] = [0, 1].map(|_| Arc::new(Metadata::default()));
     let mut message = Message::new();
-    message.describe(Some(&first));
+    message.replace_metadata(Some(&first));
     message.assign(b"body").unwrap();
-    message.describe(Some(&first));
+    message.replace_metadata(Some(&first));
     assert!(Arc::ptr_eq(message.metadata().unwrap(), &first));
     assert_eq!(Arc::strong_count(&first), 2);
-    message.describe(Some(&second));
+    message.replace_metadata(Some(&second));
     assert!(Arc::ptr_eq(message.metadata().unwrap(), &second));
     assert_eq!(Arc::strong_count(&first), 1);
-    message.describe(None);
+    message.replace_metadata(None);
     assert!(message.metadata().is_none());
 }
 

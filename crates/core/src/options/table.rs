@@ -132,7 +132,7 @@ static TABLE: &[Row] = &[
         44,
         "ZMQ_PLAIN_SERVER",
         |o| i32::from(o.mechanism == Mechanism::Plain && o.as_server),
-        |o, v| strict(v).map(|v| serve(o, Mechanism::Plain, v)),
+        |o, v| strict(v).map(|v| set_server(o, Mechanism::Plain, v)),
     ),
     text(
         45,
@@ -158,7 +158,7 @@ static TABLE: &[Row] = &[
         47,
         "ZMQ_CURVE_SERVER",
         |o| i32::from(o.mechanism == Mechanism::Curve && o.as_server),
-        |o, v| strict(v).map(|v| serve(o, Mechanism::Curve, v)),
+        |o, v| strict(v).map(|v| set_server(o, Mechanism::Curve, v)),
     ),
     key(
         48,
@@ -301,13 +301,13 @@ static TABLE: &[Row] = &[
         90,
         "ZMQ_GSSAPI_PRINCIPAL_NAMETYPE",
         |o| o.gssapi_principal_nametype,
-        |o, v| among(v, 0..=2).map(|v| o.gssapi_principal_nametype = v),
+        |o, v| in_range(v, 0..=2).map(|v| o.gssapi_principal_nametype = v),
     ),
     int_row(
         91,
         "ZMQ_GSSAPI_SERVICE_PRINCIPAL_NAMETYPE",
         |o| o.gssapi_service_principal_nametype,
-        |o, v| among(v, 0..=2).map(|v| o.gssapi_service_principal_nametype = v),
+        |o, v| in_range(v, 0..=2).map(|v| o.gssapi_service_principal_nametype = v),
     ),
     text(
         92,
@@ -340,7 +340,7 @@ static TABLE: &[Row] = &[
         "ZMQ_ROUTER_NOTIFY",
         ROUTERS,
         |o| o.router_notify,
-        |o, v| among(v, 0..=3).map(|v| o.router_notify = v),
+        |o, v| in_range(v, 0..=3).map(|v| o.router_notify = v),
     ),
     write_int(98, "ZMQ_XPUB_MANUAL_LAST_VALUE", PUBLISHERS, |o, v| {
         flag(v).map(|v| (o.xpub_manual, o.xpub_manual_last_value) = (v, v))
@@ -460,13 +460,13 @@ fn add<T>(field: &mut Vec<T>, value: T) -> Result<(), Error> {
 }
 
 /// A number in this range.
-fn among(value: i32, range: std::ops::RangeInclusive<i32>) -> Result<i32, Error> {
+fn in_range(value: i32, range: std::ops::RangeInclusive<i32>) -> Result<i32, Error> {
     if range.contains(&value) { Ok(value) } else { Err(Error::Invalid) }
 }
 
 /// ZMQ_PLAIN_SERVER and ZMQ_CURVE_SERVER: on makes the socket a server of that mechanism, off
 /// resets the mechanism to NULL.
-fn serve(options: &mut Options, mechanism: Mechanism, on: bool) {
+fn set_server(options: &mut Options, mechanism: Mechanism, on: bool) {
     options.as_server = on;
     options.mechanism = if on { mechanism } else { Mechanism::Null };
 }

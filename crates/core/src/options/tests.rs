@@ -47,7 +47,7 @@ const MAX_SUBSCRIPTIONS_CODE: i32 = 0x5441_0010;
 const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE];
 
 #[test]
-fn the_limit_of_subscriptions_is_positive_or_none_and_only_for_those_that_keep_them() {
+fn subscription_limit_is_positive_or_unlimited() {
     for socket_type in [SocketType::Pub, SocketType::XPub, SocketType::Radio] {
         let mut options = fresh(socket_type);
         let mut round = |value: i64| {
@@ -96,7 +96,7 @@ fn values_and_socket_types_are_accepted_as_observed() {
 }
 
 #[test]
-fn what_is_set_is_read_back_and_what_is_refused_changes_nothing() {
+fn set_values_read_back_and_refused_values_change_nothing() {
     for observed in OBSERVED.iter().filter(|observed| !SPECIAL.contains(&observed.0)) {
         for (bit, probe) in PROBES.iter().enumerate() {
             let (value, code) = (bytes(probe, observed.4), observed.0);

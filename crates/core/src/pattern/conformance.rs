@@ -1,10 +1,10 @@
 //! Rules that every pattern must keep, whatever its socket type. One line of the macro per type
 //! runs the suite on it.
 
-use super::testbed::Bed;
+use super::testbed::TestBed;
 use super::{REGISTRY, entry};
 use crate::error::Error;
-use crate::pipe::{Else, PipeId, Target};
+use crate::pipe::{OnFull, PipeId, Target};
 use tautline_proto::SocketType;
 use tautline_testkit::XorShift;
 
@@ -19,10 +19,10 @@ macro_rules! conforms {
 
             #[test]
             fn answers_without_pipes() {
-                let mut bed = Bed::new(TYPE);
+                let mut bed = TestBed::new(TYPE);
                 assert!(matches!(bed.send_part(b"x", false), $sends));
                 // An unknown peer is no reason to wait.
-                let sent = Bed::new(TYPE).send_part(b"x", TYPE == SocketType::Dgram);
+                let sent = TestBed::new(TYPE).send_part(b"x", TYPE == SocketType::Dgram);
                 assert_eq!(bed.can_send(), matches!(sent, Ok(()) | Err(Error::HostUnreachable)));
                 assert!(matches!(bed.recv_part(), $receives));
             }
@@ -86,9 +86,9 @@ fn every_type_is_registered_once() {
 #[test]
 fn only_subscribing_types_subscribe_and_count_topics() {
     for row in REGISTRY {
-        let mut bed = Bed::new(row.socket_type);
+        let mut bed = TestBed::new(row.socket_type);
         let subscribes = row.socket_type == SocketType::Sub;
-        let result = bed.pattern.told().subscribe(&mut bed.pipes, b"topic", true);
+        let result = bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"topic", true);
         assert_eq!(result, if subscribes { Ok(()) } else { Err(Error::Invalid) });
         let counts = matches!(
             row.socket_type,
@@ -103,7 +103,7 @@ fn attach_and_detach(socket_type: SocketType) {
     let bodies: [&[u8]; 4] = [b"", b"\x01", b"name", b"more"];
     for half_sent in 0..3 {
         for half_received in 0..3 {
-            let mut bed = Bed::new(socket_type);
+            let mut bed = TestBed::new(socket_type);
             let first = bed.join_as(b"name");
             bed.peer_sends(first, bodies);
             for _ in 0..half_received {
@@ -149,10 +149,10 @@ fn drop_rest_of_message(socket_type: SocketType) {
     // The first part is a routing id for ROUTER and STREAM.
     let parts: [&[u8]; 4] = [b"name", b"0", b"1", b"2"];
     for sent_before in 1..parts.len() {
-        let mut bed = Bed::new(socket_type);
+        let mut bed = TestBed::new(socket_type);
         let id = bed.insert(b"name", b"name");
-        bed.pattern.told().attach(&mut bed.pipes, id);
-        bed.pattern.told().ready(&mut bed.pipes, id, false);
+        bed.pattern.pattern_mut().attach(&mut bed.pipes, id);
+        bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
         if entry(socket_type).is_some_and(|row| row.takes_subscriptions) {
             bed.peer_subscribes(id, b"", true);
         }
@@ -166,7 +166,7 @@ fn drop_rest_of_message(socket_type: SocketType) {
         }
         while bed.peer_receives(id).is_some() {}
         bed.pipes.end(id);
-        bed.pattern.told().readable(&mut bed.pipes, id);
+        bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
         for (index, part) in after.iter().enumerate() {
             let _ = bed.send_part(part, index + 1 < after.len());
         }
@@ -185,7 +185,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
     let mut random = random_numbers(seed);
     let bodies: [&[u8]; 7] =
         [b"", b"A", b"\x01A", b"\x00A", b"\x01", b"A much longer body that is not kept inline", &[7; 9000]];
-    let mut bed = Bed::with(socket_type, |options| {
+    let mut bed = TestBed::with(socket_type, |options| {
         options.send_hwm = 2;
         options.receive_hwm = 2;
         options.router_mandatory = random(2) == 0;
@@ -217,9 +217,9 @@ fn random_use(socket_type: SocketType, seed: u64) {
             }
             1 if alive.len() < 6 => {
                 let id = bed.connect(b"");
-                bed.pattern.told().ready(&mut bed.pipes, id, false);
+                bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
                 if random(2) == 0 {
-                    bed.pattern.told().ready(&mut bed.pipes, id, true);
+                    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, true);
                 }
                 alive.push(id);
             }
@@ -231,7 +231,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
             }
             3 | 4 => {
                 if let Some(id) = picked
-                    && bed.peer(id).has_room(Else::Wait)
+                    && bed.peer(id).has_room(OnFull::Wait)
                 {
                     match random(3) {
                         0 => bed.peer_sends(id, [body]),
@@ -251,7 +251,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
                 }
             }
             7 => {
-                let _ = bed.pattern.told().subscribe(&mut bed.pipes, body, random(2) == 0);
+                let _ = bed.pattern.pattern_mut().subscribe(&mut bed.pipes, body, random(2) == 0);
             }
             8 | 9 => {
                 let name = names[random(names.len() as u64) as usize].clone();
@@ -312,7 +312,7 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
     let names: [&[u8]; 4] = [b"A", b"B", b"peer-with-a-name", b"a name that is longer than the others"];
     let bodies: [&[u8]; 6] =
         [b"", b"A", b"\x01", b"\x00A", b"A body that is not kept inline in messages", &[7; 9000]];
-    let mut bed = Bed::with(socket_type, |options| {
+    let mut bed = TestBed::with(socket_type, |options| {
         options.send_hwm = 3;
         options.receive_hwm = 3;
         options.router_mandatory = random(2) == 0;
@@ -348,10 +348,10 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
             (1, _) if random(4) == 0 => {
                 let inverted = &mut bed.pipes.options_mut().invert_matching;
                 *inverted = !*inverted;
-                bed.pattern.told().option_changed(&mut bed.pipes, INVERT_MATCHING);
+                bed.pattern.pattern_mut().option_changed(&mut bed.pipes, INVERT_MATCHING);
                 String::new()
             }
-            (2..=5, Some(id)) if bed.peer(id).has_room(Else::Wait) => {
+            (2..=5, Some(id)) if bed.peer(id).has_room(OnFull::Wait) => {
                 match random(4) {
                     0 => bed.peer_sends(id, [b"", body]),
                     1 => bed.peer_sends(id, [body, b"", body]),
@@ -365,7 +365,7 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
             }
             (7, _) => {
                 let topic = if random(2) == 0 { b"" } else { body };
-                format!("{:?}", bed.pattern.told().subscribe(&mut bed.pipes, topic, random(3) != 0))
+                format!("{:?}", bed.pattern.pattern_mut().subscribe(&mut bed.pipes, topic, random(3) != 0))
             }
             (8 | 9, Some(id)) => {
                 let received: Vec<_> = std::iter::from_fn(|| bed.peer_receives(id)).collect();

@@ -4,7 +4,7 @@
 use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
 
 /// The behaviour of a DGRAM socket.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Pattern for Dgram {
         };
         match pipe {
             Some(pipe) if !self.dropping => {
-                if part.more && !pipe.has_room(Else::Wait) {
+                if part.more && !pipe.has_room(OnFull::Wait) {
                     return Err(Error::Again);
                 }
                 pipe.send(part)?;
@@ -63,15 +63,16 @@ impl Pattern for Dgram {
             }
         }
         self.addressed = part.more;
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
-        Ok((self.incoming.recv(pipes, target)?, Route::ASK))
+        Ok((self.incoming.recv(pipes, target)?, Route::NONE))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
-        self.addressed || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.has_room(Else::Wait))
+        self.addressed
+            || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.has_room(OnFull::Wait))
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

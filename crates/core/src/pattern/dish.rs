@@ -121,8 +121,8 @@ impl Pattern for Dish {
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         match self.found.take() {
-            Some(message) => Ok((target.put_message(message), Route::ASK)),
-            None => Ok((self.take(pipes, target)?, Route::ASK)),
+            Some(message) => Ok((target.put_message(message), Route::NONE)),
+            None => Ok((self.take(pipes, target)?, Route::NONE)),
         }
     }
 

@@ -11,7 +11,7 @@
 
 use crate::ablation::{Rule, without};
 use crate::message::Message;
-use crate::pipe::{Bells, Body, Else, LARGE, Part, PipeId, Pipes};
+use crate::pipe::{Body, LARGE, OnFull, Part, PipeId, Pipes, WakeRule};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub(crate) struct FanOut {
     /// The parts so far of a message to a group, encoded.
     parts: Vec<u8>,
     /// Wakes the inproc receivers, if there are several.
-    bells: Option<Bells>,
+    wake_rule: Option<WakeRule>,
 }
 
 impl FanOut {
@@ -65,7 +65,7 @@ impl FanOut {
         let io = io.clone();
         let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.is_inproc());
         if !without(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
-            let bells = self.bells.get_or_insert_with(|| Bells::new(io));
+            let bells = self.wake_rule.get_or_insert_with(|| WakeRule::new(io));
             for &id in &self.pipes {
                 if let Some(pipe) = pipes.get(id) {
                     bells.add(pipe);
@@ -84,7 +84,7 @@ impl FanOut {
             broadcast.leave(pipes, pipe);
             followed
         });
-        if within && followed && pipes.begin_promised(pipe, &self.parts) {
+        if within && followed && pipes.continue_in_queue(pipe, &self.parts) {
             self.matched.push(pipe);
         }
     }
@@ -117,13 +117,13 @@ impl FanOut {
     /// True if the last message went to one pipe, which is in no group and is woken individually.
     #[inline]
     pub(crate) fn went_to_one(&self) -> bool {
-        self.matched.len() == 1 && self.matched_groups.is_empty() && self.bells.is_none()
+        self.matched.len() == 1 && self.matched_groups.is_empty() && self.wake_rule.is_none()
     }
 
     /// True if the last message went to one group, and `Bells` wakes no other pipe.
     #[inline]
     pub(crate) fn went_to_one_group(&self) -> bool {
-        self.matched.is_empty() && self.matched_groups.len() == 1 && self.bells.is_none()
+        self.matched.is_empty() && self.matched_groups.len() == 1 && self.wake_rule.is_none()
     }
 
     /// Starts a new message, without destinations.
@@ -175,17 +175,18 @@ impl FanOut {
         self.matched.retain(|&id| may(id));
     }
 
-    /// True if every pipe of this message has room for it (see `Else::Refuse`).
+    /// True if every pipe of this message has room for it (see `OnFull::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;
         self.prepared = true;
         for &group in &self.matched_groups {
             room &= pipes.with_broadcast(group, |broadcast, pipes| {
                 let followers = broadcast.prepare(pipes, true, patient);
-                followers & broadcast.others().iter().all(|&id| takes(pipes, id, patient))
+                followers
+                    & broadcast.queued_members().iter().all(|&id| has_room_or_refuses(pipes, id, patient))
             });
         }
-        room && self.matched.iter().all(|&id| takes(pipes, id, patient))
+        room && self.matched.iter().all(|&id| has_room_or_refuses(pipes, id, patient))
     }
 
     /// Sends one part of the message to its destinations. The body is consumed.
@@ -197,7 +198,7 @@ impl FanOut {
             self.send_to_groups(pipes, part.bytes());
         } else if let &[id] = &self.matched[..] {
             if let Some(pipe) = pipes.get(id)
-                && pipe.has_room(Else::Drop)
+                && pipe.has_room(OnFull::Drop)
             {
                 pipe.send_or_drop(part);
             }
@@ -205,8 +206,8 @@ impl FanOut {
             send_copies(pipes, &self.matched, part.bytes());
         }
         part.consume();
-        if let Some(bells) = &mut self.bells {
-            bells.sent();
+        if let Some(bells) = &mut self.wake_rule {
+            bells.after_send();
         }
     }
 
@@ -218,11 +219,11 @@ impl FanOut {
                 if !self.prepared {
                     broadcast.prepare(pipes, false, true);
                 }
-                let others = broadcast.others().len();
+                let others = broadcast.queued_members().len();
                 if broadcast.has_followers() {
                     broadcast.send(pipes, body);
                 }
-                let (others, parted) = broadcast.others().split_at(others);
+                let (others, parted) = broadcast.queued_members().split_at(others);
                 send_copies(pipes, others, body);
                 for &id in parted {
                     if let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) {
@@ -271,7 +272,7 @@ impl FanOut {
                 if !*prepared {
                     broadcast.prepare(pipes, false, true);
                 }
-                matched.extend_from_slice(broadcast.others());
+                matched.extend_from_slice(broadcast.queued_members());
                 broadcast.has_followers()
             })
         });
@@ -293,7 +294,7 @@ impl FanOut {
                 for &group in &*matched_groups {
                     pipes.with_broadcast(group, |broadcast, pipes| {
                         broadcast.make_room(pipes, len, |pipes, id| {
-                            if pipes.begin_promised(id, parts) {
+                            if pipes.continue_in_queue(id, parts) {
                                 matched.push(id);
                             }
                         });
@@ -314,8 +315,8 @@ impl FanOut {
                 if large {
                     // This part and the following ones go to each member individually, behind the
                     // parts that are here already.
-                    broadcast.part_ways(pipes, |pipes, id| {
-                        if pipes.begin_promised(id, parts) {
+                    broadcast.detach_all(pipes, |pipes, id| {
+                        if pipes.continue_in_queue(id, parts) {
                             matched.push(id);
                         }
                     });
@@ -354,14 +355,14 @@ impl FanOut {
     }
 }
 
-fn takes(pipes: &mut Pipes, id: PipeId, patient: bool) -> bool {
-    pipes.get(id).is_none_or(|pipe| pipe.has_room(Else::Refuse { patient }))
+fn has_room_or_refuses(pipes: &mut Pipes, id: PipeId, patient: bool) -> bool {
+    pipes.get(id).is_none_or(|pipe| pipe.has_room(OnFull::Refuse { patient }))
 }
 
 fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
     pipes.get(id).is_some_and(|pipe| match alone {
-        true => pipe.has_room(Else::Drop),
-        false => pipe.has_room(Else::Miss),
+        true => pipe.has_room(OnFull::Drop),
+        false => pipe.has_room(OnFull::Miss),
     })
 }
 
@@ -370,7 +371,7 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
 fn send_copies(pipes: &mut Pipes, ids: &[PipeId], body: &[u8]) {
     for &id in ids {
         if let Some(pipe) = pipes.get(id)
-            && pipe.has_room(Else::Miss)
+            && pipe.has_room(OnFull::Miss)
         {
             pipe.send_or_drop(&mut Part::copied(body, false));
         }

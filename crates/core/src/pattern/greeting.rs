@@ -1,12 +1,12 @@
 //! The first messages to a new peer.
 
-use crate::pipe::{Else, Part, Pipe, PipeId, Pipes};
+use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes};
 
 /// Sends ZMQ_HELLO_MSG to a peer that we connect to over inproc. A bound socket greets when it is
 /// found (`Offer::greet`). Other connections greet at the start of each session.
 pub(super) fn greet(pipes: &mut Pipes, id: PipeId) {
     let options = pipes.options.clone();
-    let hello = options.hello();
+    let hello = options.effective_hello_msg();
     if !hello.is_empty()
         && let Some(pipe) = pipes.get(id)
         && pipe.peer.connected_here
@@ -27,7 +27,7 @@ pub(super) fn probe(pipes: &mut Pipes, id: PipeId) {
 
 /// Sends a message, if there is room and memory for it.
 pub(super) fn send_first(pipe: &mut Pipe, body: &[u8]) {
-    if pipe.has_room(Else::Lose) {
+    if pipe.has_room(OnFull::DropUncounted) {
         pipe.send_or_drop(&mut Part::copied(body, false));
     }
 }

@@ -10,19 +10,19 @@ use crate::pipe::PipeId;
 use std::collections::HashMap;
 
 /// A set of topics (slots, ascending).
-pub(super) type Key = Box<[u32]>;
+pub(super) type TopicSet = Box<[u32]>;
 
 /// The pipes with one set of topics.
 #[derive(Debug)]
 struct Group {
-    key: Key,
+    key: TopicSet,
     pipes: Vec<PipeId>,
 }
 
 /// All groups, including groups of one pipe.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    by_key: HashMap<Key, u32, SeededHash>,
+    by_key: HashMap<TopicSet, u32, SeededHash>,
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
     /// By pipe number.
@@ -31,7 +31,7 @@ pub(super) struct Groups {
 
 /// Change of a group when a pipe enters or leaves it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum GroupChange {
     /// The group has one member, or is empty: a group of one needs no broadcast.
     Nothing,
     /// The group has two members for the first time, these two.
@@ -46,7 +46,7 @@ pub(super) enum Change {
 
 impl Groups {
     /// The group of a pipe. The pipe may be its only member.
-    pub(super) fn of(&self, pipe: PipeId) -> Option<u32> {
+    pub(super) fn group_of(&self, pipe: PipeId) -> Option<u32> {
         self.of_pipe.get(pipe.0 as usize).copied().flatten()
     }
 
@@ -56,7 +56,7 @@ impl Groups {
     }
 
     /// Puts a pipe, which is in no group, into the group with these topics.
-    pub(super) fn enter(&mut self, pipe: PipeId, key: Key) -> Change {
+    pub(super) fn enter(&mut self, pipe: PipeId, key: TopicSet) -> GroupChange {
         let number = match self.by_key.get(&key) {
             Some(&number) => number,
             None => {
@@ -73,21 +73,21 @@ impl Groups {
             self.of_pipe.resize(pipe.0 as usize + 1, None);
         }
         self.of_pipe[pipe.0 as usize] = Some(number);
-        let Some(group) = &mut self.groups[number as usize] else { return Change::Nothing };
+        let Some(group) = &mut self.groups[number as usize] else { return GroupChange::Nothing };
         group.pipes.push(pipe);
         match group.pipes[..] {
-            [_] => Change::Nothing,
-            [first, second] => Change::Formed(number, [first, second]),
-            _ => Change::Grown(number),
+            [_] => GroupChange::Nothing,
+            [first, second] => GroupChange::Formed(number, [first, second]),
+            _ => GroupChange::Grown(number),
         }
     }
 
     /// Takes a pipe out of its group.
-    pub(super) fn leave(&mut self, pipe: PipeId) -> Change {
+    pub(super) fn leave(&mut self, pipe: PipeId) -> GroupChange {
         let Some(number) = self.of_pipe.get_mut(pipe.0 as usize).and_then(Option::take) else {
-            return Change::Nothing;
+            return GroupChange::Nothing;
         };
-        let Some(group) = &mut self.groups[number as usize] else { return Change::Nothing };
+        let Some(group) = &mut self.groups[number as usize] else { return GroupChange::Nothing };
         group.pipes.retain(|&other| other != pipe);
         match group.pipes[..] {
             [] => {
@@ -95,10 +95,10 @@ impl Groups {
                     self.by_key.remove(&group.key);
                 }
                 self.vacant.push(number);
-                Change::Nothing
+                GroupChange::Nothing
             }
-            [last] => Change::Dissolved(number, last),
-            _ => Change::Shrunk(number),
+            [last] => GroupChange::Dissolved(number, last),
+            _ => GroupChange::Shrunk(number),
         }
     }
 }
@@ -111,21 +111,21 @@ mod tests {
     fn groups_form_grow_shrink_and_dissolve() {
         let mut groups = Groups::default();
         let [a, b, c] = [0, 1, 7].map(PipeId);
-        let key = || Key::from([3, 4]);
-        assert_eq!(groups.enter(a, key()), Change::Nothing);
-        assert_eq!(groups.enter(c, Key::from([3])), Change::Nothing);
-        let number = groups.of(a).unwrap();
-        assert_eq!(groups.enter(b, key()), Change::Formed(number, [a, b]));
-        assert_eq!(groups.leave(c), Change::Nothing);
-        assert_eq!(groups.enter(c, key()), Change::Grown(number));
+        let key = || TopicSet::from([3, 4]);
+        assert_eq!(groups.enter(a, key()), GroupChange::Nothing);
+        assert_eq!(groups.enter(c, TopicSet::from([3])), GroupChange::Nothing);
+        let number = groups.group_of(a).unwrap();
+        assert_eq!(groups.enter(b, key()), GroupChange::Formed(number, [a, b]));
+        assert_eq!(groups.leave(c), GroupChange::Nothing);
+        assert_eq!(groups.enter(c, key()), GroupChange::Grown(number));
         assert_eq!(groups.key(number), [3, 4]);
-        assert_eq!(groups.leave(a), Change::Shrunk(number));
-        assert_eq!(groups.leave(a), Change::Nothing);
-        assert_eq!(groups.leave(b), Change::Dissolved(number, c));
-        assert_eq!(groups.enter(a, key()), Change::Formed(number, [c, a]));
-        assert_eq!(groups.leave(c), Change::Dissolved(number, a));
-        assert_eq!(groups.leave(a), Change::Nothing);
-        assert_eq!((groups.of(a), groups.key(number)), (None, &[][..]));
-        assert_eq!(groups.leave(PipeId(99)), Change::Nothing);
+        assert_eq!(groups.leave(a), GroupChange::Shrunk(number));
+        assert_eq!(groups.leave(a), GroupChange::Nothing);
+        assert_eq!(groups.leave(b), GroupChange::Dissolved(number, c));
+        assert_eq!(groups.enter(a, key()), GroupChange::Formed(number, [c, a]));
+        assert_eq!(groups.leave(c), GroupChange::Dissolved(number, a));
+        assert_eq!(groups.leave(a), GroupChange::Nothing);
+        assert_eq!((groups.group_of(a), groups.key(number)), (None, &[][..]));
+        assert_eq!(groups.leave(PipeId(99)), GroupChange::Nothing);
     }
 }

@@ -5,7 +5,7 @@
 //! [`Pattern`] documents the contract between a pattern and its socket.
 
 use crate::error::Error;
-use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
 use crate::sync::Arc;
 use tautline_proto::SocketType;
 
@@ -16,13 +16,14 @@ mod fan_out;
 mod greeting;
 mod groups;
 mod hash;
-mod ignored;
+mod ignored_peers;
+mod inline_vec;
 mod notices;
 mod pair;
-mod permits;
 mod pipeline;
-mod polled;
+mod polled_pipes;
 mod publisher;
+mod publisher_filter;
 mod radio;
 mod rep;
 mod req;
@@ -31,16 +32,15 @@ mod routed;
 mod router;
 mod routing;
 mod server;
-mod short;
-mod sieve;
 mod stream;
 mod subscriber;
+mod subscription_permissions;
 mod subscriptions;
 mod topics;
 
 pub(crate) use routed::Routed;
 #[cfg(all(feature = "fuzzing", not(loom)))]
-pub(crate) use subscriptions::{OwnSubscriptions, PeerSubscriptions, Regrouped, Removed, Sole};
+pub(crate) use subscriptions::{Membership, OwnSubscriptions, PeerSubscriptions, Removal, SoleTarget};
 
 #[cfg(test)]
 mod conformance;
@@ -66,7 +66,7 @@ mod testbed;
 /// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
 /// following parts. The socket follows a route without a call, so the pattern does not see those
 /// parts. The pattern learns only if they have ended the message that was begun (`Names::begun`,
-/// `Pipes::receiving`). [`Route::ASK`] is always right. Any other route must have the same effect
+/// `Pipes::receiving`). [`Route::NONE`] is always right. Any other route must have the same effect
 /// as a call of the pattern for each of those parts, until the next call. A pattern need not
 /// withdraw a route: [`Routed`] has the rules that end routes, and a pattern has no access to it.
 pub(crate) trait Pattern: Send {
@@ -132,7 +132,7 @@ pub(crate) trait Pattern: Send {
 
     /// Lets `PeerInfo::topics` and the keeper decide which topics peers may use, from now on.
     /// Returns a pattern to replace this one, if necessary.
-    fn keep_topics(&mut self, _keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
+    fn restrict_topics(&mut self, _keeper: Arc<dyn TopicAccess>) -> Option<Box<dyn Pattern>> {
         None
     }
 
@@ -141,17 +141,17 @@ pub(crate) trait Pattern: Send {
     fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
 
     /// The pipe of the peer with this routing id (ROUTER). Other types: ENOTSUP.
-    fn addressed(&self, _routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
+    fn pipe_by_routing_id(&self, _routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
         Err(Error::NotSupported)
     }
 
     /// The number of a pipe's peer (SERVER, PEER).
-    fn number_of(&self, _pipe: PipeId) -> Option<u32> {
+    fn peer_number(&self, _pipe: PipeId) -> Option<u32> {
         None
     }
 
     /// The pipe of the peer with this number (SERVER, PEER).
-    fn numbered(&self, _number: u32) -> Option<PipeId> {
+    fn pipe_by_number(&self, _number: u32) -> Option<PipeId> {
         None
     }
 
@@ -168,7 +168,7 @@ pub(crate) trait Pattern: Send {
 }
 
 /// Facts about a socket type for the rest of the engine, which does not know the type.
-pub(crate) struct Entry {
+pub(crate) struct PatternEntry {
     /// The type of this row.
     pub(crate) socket_type: SocketType,
     /// Makes the pattern of a new socket.
@@ -205,8 +205,8 @@ pub(crate) enum Datagrams {
 }
 
 /// A row with default values.
-const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
-    Entry {
+const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> PatternEntry {
+    PatternEntry {
         socket_type,
         create,
         takes_subscriptions: false,
@@ -219,58 +219,65 @@ const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Ent
 }
 
 /// The row of a type that several threads may use at once.
-const fn thread_safe(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
-    Entry { thread_safe: true, ..plain(socket_type, create) }
+const fn thread_safe(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> PatternEntry {
+    PatternEntry { thread_safe: true, ..plain(socket_type, create) }
 }
 
 /// All socket types.
-pub(crate) static REGISTRY: &[Entry] = &[
+pub(crate) static REGISTRY: &[PatternEntry] = &[
     plain(SocketType::Pair, || Box::<pair::Pair>::default()),
-    Entry {
+    PatternEntry {
         takes_subscriptions: true,
         receives: false,
         ..plain(SocketType::Pub, || Box::new(publisher::Publisher::new(true)))
     },
-    Entry {
+    PatternEntry {
         takes_subscriptions: true,
         ..plain(SocketType::XPub, || Box::new(publisher::Publisher::new(false)))
     },
-    Entry {
+    PatternEntry {
         forgets_on_reconnect: true,
-        ..plain(SocketType::Sub, || Box::new(subscriber::Subscriber::<sieve::Open>::new(true)))
+        ..plain(SocketType::Sub, || {
+            Box::new(subscriber::Subscriber::<publisher_filter::Unrestricted>::new(true))
+        })
     },
-    Entry {
+    PatternEntry {
         forgets_on_reconnect: true,
-        ..plain(SocketType::XSub, || Box::new(subscriber::Subscriber::<sieve::Open>::new(false)))
+        ..plain(SocketType::XSub, || {
+            Box::new(subscriber::Subscriber::<publisher_filter::Unrestricted>::new(false))
+        })
     },
-    Entry { receives: false, ..plain(SocketType::Push, || Box::<pipeline::Push>::default()) },
+    PatternEntry { receives: false, ..plain(SocketType::Push, || Box::<pipeline::Push>::default()) },
     plain(SocketType::Pull, || Box::<pipeline::Pull>::default()),
-    Entry { takes_replies: true, ..plain(SocketType::Req, || Box::<req::Req>::default()) },
+    PatternEntry { takes_replies: true, ..plain(SocketType::Req, || Box::<req::Req>::default()) },
     plain(SocketType::Rep, || Box::<rep::Rep>::default()),
     plain(SocketType::Dealer, || Box::<dealer::Dealer>::default()),
     plain(SocketType::Router, || Box::<router::Router>::default()),
     plain(SocketType::Stream, || Box::<stream::Stream>::default()),
     thread_safe(SocketType::Server, || Box::<server::Server>::default()),
     thread_safe(SocketType::Client, || Box::new(dealer::Dealer::client())),
-    Entry {
+    PatternEntry {
         takes_subscriptions: true,
         receives: false,
         datagrams: Datagrams::SendGroups,
         ..thread_safe(SocketType::Radio, || Box::<radio::Radio>::default())
     },
-    Entry {
+    PatternEntry {
         forgets_on_reconnect: true,
         datagrams: Datagrams::ReceiveGroups,
         ..thread_safe(SocketType::Dish, || Box::<dish::Dish>::default())
     },
     thread_safe(SocketType::Gather, || Box::new(pipeline::Pull::gather())),
-    Entry { receives: false, ..thread_safe(SocketType::Scatter, || Box::new(pipeline::Push::scatter())) },
-    Entry { datagrams: Datagrams::Raw, ..plain(SocketType::Dgram, || Box::<dgram::Dgram>::default()) },
+    PatternEntry {
+        receives: false,
+        ..thread_safe(SocketType::Scatter, || Box::new(pipeline::Push::scatter()))
+    },
+    PatternEntry { datagrams: Datagrams::Raw, ..plain(SocketType::Dgram, || Box::<dgram::Dgram>::default()) },
     thread_safe(SocketType::Peer, || Box::<server::Server>::default()),
     thread_safe(SocketType::Channel, || Box::new(pair::Pair::channel())),
 ];
 
 /// The row of a socket type. `None` if this build does not have the type.
-pub(crate) fn entry(socket_type: SocketType) -> Option<&'static Entry> {
+pub(crate) fn entry(socket_type: SocketType) -> Option<&'static PatternEntry> {
     REGISTRY.iter().find(|entry| entry.socket_type == socket_type)
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::error::{NoMemory, at_hand};
+use crate::error::{NoMemory, check_memory};
 use crate::message::{Message, Metadata};
 use crate::pipe::PipeId;
 
@@ -25,7 +25,7 @@ const MOST_WAITING: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
 /// Origin of a queued part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum NoticeOrigin {
     /// A part of a message of this peer, if the peer still exists.
     Message(Option<PipeId>),
     /// A subscription or cancellation that is already in force.
@@ -35,18 +35,18 @@ pub(super) enum Origin {
     Manual(Option<PipeId>),
 }
 
-impl Origin {
+impl NoticeOrigin {
     fn pipe(self) -> Option<PipeId> {
         match self {
-            Origin::Message(pipe) | Origin::Manual(pipe) => pipe,
-            Origin::Applied => None,
+            NoticeOrigin::Message(pipe) | NoticeOrigin::Manual(pipe) => pipe,
+            NoticeOrigin::Applied => None,
         }
     }
 }
 
 /// A subscription or cancellation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Change<'a> {
+pub(super) struct SubscriptionChange<'a> {
     pub(super) subscribe: bool,
     pub(super) topic: &'a [u8],
     /// True if it changes the set of topics, and is not one of several equal ones.
@@ -55,20 +55,20 @@ pub(super) struct Change<'a> {
 
 /// The whole queue.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
-    waiting: VecDeque<(Message, Origin)>,
+pub(super) struct SubscriptionNotices {
+    waiting: VecDeque<(Message, NoticeOrigin)>,
     /// Memory of the notifications in `waiting`.
     held: u64,
     /// Deferred changes for which there was no room, by topic and, if the program decides, by pipe.
     /// A second change of a topic cancels the first.
-    untold: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
+    deferred: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
     /// Number of queued whole messages, by pipe number.
     messages: Vec<u32>,
     /// Buffer for building a notification.
     scratch: Vec<u8>,
 }
 
-impl Notices {
+impl SubscriptionNotices {
     /// True if the queue is empty. There may be deferred changes: `refill`.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -84,7 +84,7 @@ impl Notices {
     /// aborts the process if memory is short.
     pub(super) fn make_room(&mut self, count: usize, bytes: usize) -> Result<(), NoMemory> {
         self.waiting.try_reserve(count)?;
-        at_hand(SMALL_PIECES + count * (NOTICE_COST as usize + 3 * bytes))
+        check_memory(SMALL_PIECES + count * (NOTICE_COST as usize + 3 * bytes))
     }
 
     /// Adds a part of a message of this peer.
@@ -94,28 +94,34 @@ impl Notices {
             self.messages.resize(self.messages.len().max(number + 1), 0);
             self.messages[number] += 1;
         }
-        self.waiting.push_back((part, Origin::Message(Some(id))));
+        self.waiting.push_back((part, NoticeOrigin::Message(Some(id))));
     }
 
     /// Adds a subscription or cancellation that arrived in a frame with this metadata.
     pub(super) fn put_change(
         &mut self,
-        change: Change<'_>,
+        change: SubscriptionChange<'_>,
         metadata: Option<&Arc<Metadata>>,
-        origin: Origin,
+        origin: NoticeOrigin,
     ) {
         let cost = change.topic.len() as u64 + NOTICE_COST;
-        if self.untold.is_empty() && self.held + cost <= MOST_WAITING {
+        if self.deferred.is_empty() && self.held + cost <= MOST_WAITING {
             self.enqueue(change.subscribe, change.topic, metadata, origin);
         } else if change.new {
             let key = (origin.pipe(), change.topic.to_vec());
-            if self.untold.remove(&key).is_none() {
-                self.untold.insert(key, change.subscribe);
+            if self.deferred.remove(&key).is_none() {
+                self.deferred.insert(key, change.subscribe);
             }
         }
     }
 
-    fn enqueue(&mut self, subscribe: bool, topic: &[u8], metadata: Option<&Arc<Metadata>>, origin: Origin) {
+    fn enqueue(
+        &mut self,
+        subscribe: bool,
+        topic: &[u8],
+        metadata: Option<&Arc<Metadata>>,
+        origin: NoticeOrigin,
+    ) {
         self.scratch.clear();
         self.scratch.push(u8::from(subscribe));
         self.scratch.extend_from_slice(topic);
@@ -128,43 +134,45 @@ impl Notices {
     /// Refills the empty queue with deferred changes. Returns true if there were any.
     pub(super) fn refill(&mut self) -> Result<bool, NoMemory> {
         for _ in 0..STEP {
-            let Some(((_, topic), _)) = self.untold.first_key_value() else { break };
+            let Some(((_, topic), _)) = self.deferred.first_key_value() else { break };
             let bytes = topic.len();
             if let Err(error) = self.make_room(1, bytes) {
                 return if self.waiting.is_empty() { Err(error) } else { Ok(true) };
             }
-            let Some(((pipe, topic), subscribe)) = self.untold.pop_first() else { break };
-            let origin = pipe.map_or(Origin::Applied, |pipe| Origin::Manual(Some(pipe)));
+            let Some(((pipe, topic), subscribe)) = self.deferred.pop_first() else { break };
+            let origin = pipe.map_or(NoticeOrigin::Applied, |pipe| NoticeOrigin::Manual(Some(pipe)));
             self.enqueue(subscribe, &topic, None, origin);
         }
         Ok(!self.waiting.is_empty())
     }
 
     /// Takes the next part.
-    pub(super) fn take(&mut self) -> Option<(Message, Origin)> {
+    pub(super) fn take(&mut self) -> Option<(Message, NoticeOrigin)> {
         let (part, origin) = self.waiting.pop_front()?;
         match origin {
-            Origin::Message(Some(id)) if !part.more() => {
+            NoticeOrigin::Message(Some(id)) if !part.more() => {
                 if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
                     *waiting -= 1;
                 }
             }
-            Origin::Message(_) => {}
+            NoticeOrigin::Message(_) => {}
             // One byte of the part is the subscribe/cancel flag.
-            Origin::Applied | Origin::Manual(_) => self.held -= part.len() as u64 - 1 + NOTICE_COST,
+            NoticeOrigin::Applied | NoticeOrigin::Manual(_) => {
+                self.held -= part.len() as u64 - 1 + NOTICE_COST
+            }
         }
         Some((part, origin))
     }
 
     /// Removes a pipe that is gone. If the pipe had asked the program for topics, the caller then
-    /// calls `put_end` for each of them, and then `forget_some`.
+    /// calls `put_end` for each of them, and then `queue_some_deferred`.
     pub(super) fn forget(&mut self, id: PipeId) {
         if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
             *waiting = 0;
         }
         for (_, origin) in &mut self.waiting {
             match origin {
-                Origin::Message(pipe) | Origin::Manual(pipe) if *pipe == Some(id) => *pipe = None,
+                NoticeOrigin::Message(pipe) | NoticeOrigin::Manual(pipe) if *pipe == Some(id) => *pipe = None,
                 _ => {}
             }
         }
@@ -173,21 +181,21 @@ impl Notices {
     /// Handles the end of a topic that the pipe, which is gone, had asked the program for. If the
     /// program has heard of the request, it hears of the end.
     pub(super) fn put_end(&mut self, id: PipeId, topic: &[u8]) {
-        if self.untold.is_empty() || self.untold.remove(&(Some(id), topic.to_vec())).is_none() {
-            self.enqueue(false, topic, None, Origin::Manual(None));
+        if self.deferred.is_empty() || self.deferred.remove(&(Some(id), topic.to_vec())).is_none() {
+            self.enqueue(false, topic, None, NoticeOrigin::Manual(None));
         }
     }
 
     /// Queues deferred changes of a pipe that is gone. All its requests are ended, so only
     /// cancellations that it has sent itself are left. Each call queues some of them. Returns true
     /// when all are queued and another pipe may use its id.
-    pub(super) fn forget_some(&mut self, id: PipeId) -> bool {
+    pub(super) fn queue_some_deferred(&mut self, id: PipeId) -> bool {
         let first = (Some(id), Vec::new());
         for _ in 0..STEP {
-            let key = self.untold.range(&first..).next().map(|(key, _)| key.clone());
+            let key = self.deferred.range(&first..).next().map(|(key, _)| key.clone());
             let Some(key) = key.filter(|(pipe, _)| *pipe == Some(id)) else { return true };
-            self.untold.remove(&key);
-            self.enqueue(false, &key.1, None, Origin::Manual(None));
+            self.deferred.remove(&key);
+            self.enqueue(false, &key.1, None, NoticeOrigin::Manual(None));
         }
         false
     }
@@ -200,11 +208,11 @@ mod tests {
     const A: PipeId = PipeId(0);
     const B: PipeId = PipeId(1);
 
-    fn change(subscribe: bool, topic: &[u8]) -> Change<'_> {
-        Change { subscribe, topic, new: true }
+    fn change(subscribe: bool, topic: &[u8]) -> SubscriptionChange<'_> {
+        SubscriptionChange { subscribe, topic, new: true }
     }
 
-    fn told(notices: &mut Notices) -> Vec<(Vec<u8>, Origin)> {
+    fn told(notices: &mut SubscriptionNotices) -> Vec<(Vec<u8>, NoticeOrigin)> {
         let mut all = Vec::new();
         while !notices.is_empty() || notices.refill() == Ok(true) {
             all.extend(notices.take().map(|(part, origin)| (part.as_slice().to_vec(), origin)));
@@ -213,58 +221,58 @@ mod tests {
     }
 
     /// Fills the queue up to its limit. Returns the number of notifications.
-    fn fill(notices: &mut Notices, origin: Origin) -> usize {
+    fn fill(notices: &mut SubscriptionNotices, origin: NoticeOrigin) -> usize {
         let mut filled = 0;
-        while notices.untold.is_empty() {
+        while notices.deferred.is_empty() {
             notices.put_change(change(true, b"filler"), None, origin);
             filled += 1;
         }
-        notices.untold.clear();
+        notices.deferred.clear();
         filled - 1
     }
 
     #[test]
-    fn what_comes_and_goes_while_there_is_no_room_is_not_told() {
-        let mut notices = Notices::default();
-        let filled = fill(&mut notices, Origin::Applied);
+    fn cancelled_deferred_subscription_is_never_reported() {
+        let mut notices = SubscriptionNotices::default();
+        let filled = fill(&mut notices, NoticeOrigin::Applied);
         assert_eq!(filled as u64, MOST_WAITING / (6 + NOTICE_COST));
         for _ in 0..10_000 {
-            notices.put_change(change(true, b"passing"), None, Origin::Applied);
-            notices.put_change(change(false, b"passing"), None, Origin::Applied);
+            notices.put_change(change(true, b"passing"), None, NoticeOrigin::Applied);
+            notices.put_change(change(false, b"passing"), None, NoticeOrigin::Applied);
             notices.put_change(
-                Change { subscribe: true, topic: b"again", new: false },
+                SubscriptionChange { subscribe: true, topic: b"again", new: false },
                 None,
-                Origin::Applied,
+                NoticeOrigin::Applied,
             );
         }
-        notices.put_change(change(true, b"stays"), None, Origin::Applied);
-        notices.put_change(change(false, b"ends"), None, Origin::Applied);
-        assert_eq!((notices.waiting.len(), notices.untold.len()), (filled, 2));
+        notices.put_change(change(true, b"stays"), None, NoticeOrigin::Applied);
+        notices.put_change(change(false, b"ends"), None, NoticeOrigin::Applied);
+        assert_eq!((notices.waiting.len(), notices.deferred.len()), (filled, 2));
         let told = told(&mut notices);
         assert_eq!(
             told[filled..],
-            [(b"\0ends".to_vec(), Origin::Applied), (b"\x01stays".to_vec(), Origin::Applied)]
+            [(b"\0ends".to_vec(), NoticeOrigin::Applied), (b"\x01stays".to_vec(), NoticeOrigin::Applied)]
         );
         assert_eq!(notices.held, 0);
-        notices.put_change(change(true, b"next"), None, Origin::Applied);
+        notices.put_change(change(true, b"next"), None, NoticeOrigin::Applied);
         assert!(!notices.is_empty());
     }
 
     #[test]
-    fn order_is_kept_while_something_is_untold() {
-        let mut notices = Notices::default();
-        fill(&mut notices, Origin::Applied);
-        notices.put_change(change(true, b"a"), None, Origin::Applied);
+    fn order_is_kept_while_changes_are_deferred() {
+        let mut notices = SubscriptionNotices::default();
+        fill(&mut notices, NoticeOrigin::Applied);
+        notices.put_change(change(true, b"a"), None, NoticeOrigin::Applied);
         while notices.take().is_some() {}
         // There is room again, but this change must not be delivered before the deferred one.
-        notices.put_change(change(false, b"a"), None, Origin::Applied);
+        notices.put_change(change(false, b"a"), None, NoticeOrigin::Applied);
         assert_eq!(told(&mut notices), []);
     }
 
     #[test]
-    fn a_pipe_that_goes_ends_what_the_program_has_heard_of() {
-        let mut notices = Notices::default();
-        let manual = |pipe| Origin::Manual(Some(pipe));
+    fn removed_pipe_cancels_only_reported_requests() {
+        let mut notices = SubscriptionNotices::default();
+        let manual = |pipe| NoticeOrigin::Manual(Some(pipe));
         let filled = fill(&mut notices, manual(A));
         notices.put_change(change(true, b"unheard"), None, manual(A));
         notices.put_change(change(false, b"heard"), None, manual(A));
@@ -272,16 +280,16 @@ mod tests {
         notices.forget(A);
         notices.put_end(A, b"filler");
         notices.put_end(A, b"unheard");
-        assert!(notices.forget_some(A));
+        assert!(notices.queue_some_deferred(A));
         let told = told(&mut notices);
-        assert!(told[..filled].iter().all(|(_, origin)| *origin == Origin::Manual(None)));
-        let gone = |topic: &[u8]| (topic.to_vec(), Origin::Manual(None));
+        assert!(told[..filled].iter().all(|(_, origin)| *origin == NoticeOrigin::Manual(None)));
+        let gone = |topic: &[u8]| (topic.to_vec(), NoticeOrigin::Manual(None));
         assert_eq!(told[filled..], [gone(b"\0filler"), gone(b"\0heard"), (b"\x01other".to_vec(), manual(B))]);
     }
 
     #[test]
     fn messages_of_a_peer_are_counted_until_they_are_taken() {
-        let mut notices = Notices::default();
+        let mut notices = SubscriptionNotices::default();
         for more in [true, false, false] {
             let mut part = Message::from_slice(b"part");
             part.set_more(more);
@@ -296,6 +304,6 @@ mod tests {
         // Another pipe of that id has sent no message.
         notices.forget(B);
         assert!(!notices.is_full(B, 1));
-        assert_eq!(notices.take().map(|(_, origin)| origin), Some(Origin::Message(None)));
+        assert_eq!(notices.take().map(|(_, origin)| origin), Some(NoticeOrigin::Message(None)));
     }
 }

@@ -31,7 +31,7 @@ impl Pair {
 impl Pattern for Pair {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         if let Some(peer) = self.peer {
-            if !pipes.has_gone(peer) {
+            if !pipes.check_closed(peer) {
                 pipes.close(pipe);
                 return;
             }

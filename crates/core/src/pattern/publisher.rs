@@ -9,19 +9,19 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::greeting::send_first;
-use super::notices::{Change, Notices, Origin};
-use super::permits::Permits;
-use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
+use super::notices::{NoticeOrigin, SubscriptionChange, SubscriptionNotices};
+use super::polled_pipes::{PolledPipes, is_read_to_the_end};
+use super::subscription_permissions::SubscriptionPermissions;
+use super::subscriptions::{Membership, PeerSubscriptions, Removal, SoleTarget};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Broadcast, Else, Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Broadcast, OnFull, Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
 use crate::sync::Arc;
-use kept::is_unknown;
+use restricted::awaits_handshake;
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 
-mod kept;
+mod restricted;
 #[cfg(test)]
 mod tests;
 
@@ -42,19 +42,19 @@ pub(crate) struct Publisher {
     requested: PeerSubscriptions,
     /// The pipe or group that gets all messages, if there is only one. Reset when a peer, a
     /// subscription or an option changes.
-    sole: Sole,
+    sole: SoleTarget,
     /// The pipe whose subscription the program has received last. ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
     /// apply to it.
     last: Option<PipeId>,
     /// Pipes that are gone but still have topics to be removed.
     leaving: Vec<PipeId>,
     /// True if `tidy` has work to do.
-    untidy: bool,
+    needs_clean_up: bool,
     /// The receive queue of the program (XPUB).
-    notices: Notices,
-    polled: Polled,
+    notices: SubscriptionNotices,
+    polled: PolledPipes,
     /// Subscription permissions of the peers, if a policy or the program limits them.
-    permits: Option<Box<Permits>>,
+    permits: Option<Box<SubscriptionPermissions>>,
     /// The frame being processed.
     frame: Message,
 }
@@ -68,12 +68,12 @@ impl Publisher {
             grouped: true,
             subscriptions: PeerSubscriptions::default(),
             requested: PeerSubscriptions::default(),
-            sole: Sole::Unknown,
+            sole: SoleTarget::Unknown,
             last: None,
             leaving: Vec::new(),
-            untidy: false,
-            notices: Notices::default(),
-            polled: Polled::default(),
+            needs_clean_up: false,
+            notices: SubscriptionNotices::default(),
+            polled: PolledPipes::default(),
             permits: None,
             frame: Message::new(),
         }
@@ -82,7 +82,7 @@ impl Publisher {
     /// Reads the pipe's received frames. Stops after about one batch, unless its peer is gone.
     /// Returns true if the pipe was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
-        if self.permits.is_some() && is_unknown(pipes, id) {
+        if self.permits.is_some() && awaits_handshake(pipes, id) {
             // Its permissions are unknown. The pipe is read again when they are known.
             return true;
         }
@@ -103,7 +103,7 @@ impl Publisher {
                 Ok(Some(head)) => head,
                 Ok(None) => return pipes.get(id).is_none_or(is_read_to_the_end),
                 Err(NoMemory) => {
-                    self.part_with(pipes, id, errno::ENOMEM);
+                    self.evict(pipes, id, errno::ENOMEM);
                     return true;
                 }
             };
@@ -149,7 +149,7 @@ impl Publisher {
             self.take_subscription(pipes, id, part, subscribe, topic);
         } else if !self.hidden {
             if self.notices.make_room(1, 0).is_err() {
-                self.part_with(pipes, id, errno::ENOMEM);
+                self.evict(pipes, id, errno::ENOMEM);
                 return None;
             }
             self.notices.put_part(id, std::mem::take(part));
@@ -159,11 +159,11 @@ impl Publisher {
 
     /// Applies a peer's subscription or cancellation, which arrived in `frame`.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
-        self.sole = Sole::Unknown;
+        self.sole = SoleTarget::Unknown;
         if self.make_room(pipes, id, subscribe, topic).is_err() {
-            return self.part_with(pipes, id, errno::ENOMEM);
+            return self.evict(pipes, id, errno::ENOMEM);
         }
-        self.settle(pipes, topic);
+        self.remove_leaving_from(pipes, topic);
         if !pipes.options.xpub_manual {
             self.ungroup(pipes, id, subscribe, topic);
         }
@@ -172,40 +172,40 @@ impl Publisher {
         let (new, tell, origin);
         if options.xpub_manual {
             new = topics.has(topic, id) != subscribe;
-            (tell, origin) = (true, Origin::Manual(Some(id)));
+            (tell, origin) = (true, NoticeOrigin::Manual(Some(id)));
             if subscribe {
                 topics.add(topic, id);
             } else {
                 topics.remove(topic, id);
             }
         } else {
-            origin = Origin::Applied;
+            origin = NoticeOrigin::Applied;
             if subscribe {
                 new = topics.add(topic, id);
                 tell = new || options.xpub_verbose || options.xpub_verboser;
             } else {
                 let removed = topics.remove(topic, id);
-                new = removed == Removed::Last;
-                tell = removed != Removed::Remains || options.xpub_verboser;
+                new = removed == Removal::Last;
+                tell = removed != Removal::StillSubscribed || options.xpub_verboser;
             }
         }
-        self.untidy |= !topics.is_tidy();
-        let held = topics.held(id);
+        self.needs_clean_up |= !topics.is_clean();
+        let held = topics.memory_of(id);
         if subscribe && pipes.most_subscriptions(id).is_some_and(|limit| held > limit) {
-            return self.part_with(pipes, id, errno::ENOBUFS);
+            return self.evict(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {
-            self.notices.put_change(Change { subscribe, topic, new }, frame.metadata(), origin);
+            self.notices.put_change(SubscriptionChange { subscribe, topic, new }, frame.metadata(), origin);
         }
     }
 
     /// Subscribes or unsubscribes the peer that the program has heard of last (ZMQ_XPUB_MANUAL).
-    fn give(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
-        self.sole = Sole::Unknown;
+    fn apply_manual(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
+        self.sole = SoleTarget::Unknown;
         if let Some(last) = self.last.filter(|_| subscribe) {
             self.subscriptions.make_room(topic, last)?;
         }
-        self.settle(pipes, topic);
+        self.remove_leaving_from(pipes, topic);
         if let Some(last) = self.last {
             self.ungroup(pipes, last, subscribe, topic);
             if subscribe {
@@ -236,46 +236,50 @@ impl Publisher {
     /// Expels a peer that holds more topics than allowed (ENOBUFS, ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS:
     /// it may try to exhaust our memory), or more than there is memory for (ENOMEM).
     #[cold]
-    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
+    fn evict(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
         self.detach(pipes, id);
-        pipes.expel(id, errno);
+        pipes.evict(id, errno);
     }
 
     /// Removes some topics of the pipes that have ended: of all such pipes, or only of this one. If
     /// the program was not told of a subscription, it is not told of its end.
     #[cold]
-    fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
+    fn clean_up_step(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         if !self.hidden && self.notices.make_room(BATCH, 0).is_err() {
             // There is no memory; try again later.
-            self.untidy = true;
+            self.needs_clean_up = true;
             return;
         }
-        let tells = Tells::of(self.hidden, pipes);
+        let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, leaving, .. } = self;
-        subscriptions.take_some_out(only, |_, topic, last| tells.applied(notices, topic, last));
-        requested.take_some_out(only, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions.remove_some_leaving(only, |_, topic, last| tells.applied(notices, topic, last));
+        requested.remove_some_leaving(only, |id, topic, _| tells.requested(notices, id, topic));
         leaving.retain(|&id| {
             let others = only.is_some_and(|only| only != id);
-            if others || subscriptions.is_leaving(id) || requested.is_leaving(id) || !notices.forget_some(id)
+            if others
+                || subscriptions.is_leaving(id)
+                || requested.is_leaving(id)
+                || !notices.queue_some_deferred(id)
             {
                 return true;
             }
-            pipes.release(id);
+            pipes.release_id(id);
             false
         });
-        self.untidy = !self.leaving.is_empty() || !self.subscriptions.is_tidy() || !self.requested.is_tidy();
-        self.sole = Sole::Unknown;
+        self.needs_clean_up =
+            !self.leaving.is_empty() || !self.subscriptions.is_clean() || !self.requested.is_clean();
+        self.sole = SoleTarget::Unknown;
     }
 
     /// Sends the pending notices for this topic in order, because a peer is about to change it.
-    fn settle(&mut self, pipes: &Pipes, topic: &[u8]) {
+    fn remove_leaving_from(&mut self, pipes: &Pipes, topic: &[u8]) {
         if self.leaving.is_empty() {
             return;
         }
-        let tells = Tells::of(self.hidden, pipes);
+        let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, .. } = self;
-        subscriptions.settle(topic, |_, topic, last| tells.applied(notices, topic, last));
-        requested.settle(topic, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions.remove_leaving_from(topic, |_, topic, last| tells.applied(notices, topic, last));
+        requested.remove_leaving_from(topic, |id, topic, _| tells.requested(notices, id, topic));
     }
 
     /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
@@ -295,7 +299,7 @@ impl Publisher {
         if *grouped {
             let mut changes = Vec::new();
             subscriptions
-                .regroup(|id| pipes.get(id).is_some_and(Broadcast::takes), |change| changes.push(change));
+                .regroup(|id| pipes.get(id).is_some_and(Broadcast::can_join), |change| changes.push(change));
             for change in changes {
                 regrouped(distribution, pipes, change);
             }
@@ -308,8 +312,8 @@ impl Publisher {
     /// end.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
-        if self.untidy {
-            self.tidy(pipes, None);
+        if self.needs_clean_up {
+            self.clean_up_step(pipes, None);
         }
         if self.polled.next(&mut 0, pipes).is_some() {
             self.poll_listed(pipes);
@@ -333,8 +337,8 @@ impl Publisher {
         // Frames left in a pipe are not announced again, so all must be read before the caller
         // waits.
         while !self.poll_listed(pipes) && self.notices.is_empty() {}
-        if self.untidy {
-            self.tidy(pipes, None);
+        if self.needs_clean_up {
+            self.clean_up_step(pipes, None);
         }
         Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
@@ -354,30 +358,30 @@ impl Publisher {
     #[inline]
     fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Option<Route> {
         let route = match self.sole {
-            Sole::Pipe(id) => {
+            SoleTarget::Pipe(id) => {
                 let pipe = pipes.get(id)?;
-                if !pipe.has_room(Else::Ask) {
+                if !pipe.has_room(OnFull::SlowPath) {
                     return None;
                 }
                 pipe.send_or_drop(part);
                 if self.polled.is_empty() {
                     Route::pipe(Some(id))
                 } else if self.polled.is_only(id) {
-                    Route::while_silent(id)
+                    Route::pipe_until_input(id)
                 } else {
-                    Route::ASK
+                    Route::NONE
                 }
             }
-            Sole::Group(group) => {
-                if !pipes.publish_at_once(group, part.bytes()) {
+            SoleTarget::Group(group) => {
+                if !pipes.try_publish_fast(group, part.bytes()) {
                     return None;
                 }
                 part.consume();
-                if self.polled.is_empty() { Route::broadcast(group) } else { Route::ASK }
+                if self.polled.is_empty() { Route::broadcast(group) } else { Route::NONE }
             }
-            Sole::Unknown | Sole::Nobody => return None,
+            SoleTarget::Unknown | SoleTarget::Nobody => return None,
         };
-        Some(if pipes.looks.listens() || self.untidy { Route::ASK } else { route })
+        Some(if pipes.send_checks.is_enabled() || self.needs_clean_up { Route::NONE } else { route })
     }
 
     /// Marks the pipes that a new message goes to.
@@ -413,36 +417,40 @@ fn may_group(pipes: &Pipes) -> bool {
     !pipes.options.invert_matching && !pipes.options.xpub_manual_last_value
 }
 
-fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
+fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Membership) {
     match change {
-        Regrouped::Joined(group, pipe) => pipes.with_broadcast(group, |broadcast, _| broadcast.join(pipe)),
-        Regrouped::Left(group, pipe) => distribution.leave(pipes, group, pipe),
+        Membership::Joined(group, pipe) => pipes.with_broadcast(group, |broadcast, _| broadcast.join(pipe)),
+        Membership::Left(group, pipe) => distribution.leave(pipes, group, pipe),
     }
 }
 
 /// Rules for telling the program of the topics of a pipe that is gone.
 #[derive(Clone, Copy)]
-struct Tells {
+struct NoticeRules {
     hidden: bool,
     manual: bool,
     verboser: bool,
 }
 
-impl Tells {
+impl NoticeRules {
     fn of(hidden: bool, pipes: &Pipes) -> Self {
-        Tells { hidden, manual: pipes.options.xpub_manual, verboser: pipes.options.xpub_verboser }
+        NoticeRules { hidden, manual: pipes.options.xpub_manual, verboser: pipes.options.xpub_verboser }
     }
 
     /// Handles the end of the pipe's subscription to `topic`. `last` is true if no other pipe has
     /// the topic.
-    fn applied(self, notices: &mut Notices, topic: &[u8], last: bool) {
+    fn applied(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
         if !self.hidden && !self.manual && (last || self.verboser) {
-            notices.put_change(Change { subscribe: false, topic, new: last }, None, Origin::Applied);
+            notices.put_change(
+                SubscriptionChange { subscribe: false, topic, new: last },
+                None,
+                NoticeOrigin::Applied,
+            );
         }
     }
 
     /// Handles the end of the pipe's request for `topic`.
-    fn requested(self, notices: &mut Notices, id: PipeId, topic: &[u8]) {
+    fn requested(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
         if !self.hidden && self.manual {
             notices.put_end(id, topic);
         }
@@ -451,7 +459,7 @@ impl Tells {
 
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.sole = Sole::Unknown;
+        self.sole = SoleTarget::Unknown;
         self.distribution.attach(id);
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
@@ -460,7 +468,7 @@ impl Pattern for Publisher {
                 send_first(pipe, welcome);
             }
             if pipe.is_inproc() {
-                self.polled.watch(id);
+                self.polled.add(id);
             }
         }
         self.distribution.wake_together(pipes);
@@ -469,10 +477,10 @@ impl Pattern for Publisher {
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
         if self.permits.is_some() {
-            self.met_again(pipes, id);
+            self.update_permissions(pipes, id);
         }
         if pipes.get(id).is_some_and(|pipe| !pipe.is_inproc()) {
-            pipes.looks.listen();
+            pipes.send_checks.expect_input();
         }
     }
 
@@ -483,10 +491,10 @@ impl Pattern for Publisher {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        self.sole = Sole::Unknown;
+        self.sole = SoleTarget::Unknown;
         self.polled.forget(id);
         if let Some(permits) = &mut self.permits {
-            permits.left(id);
+            permits.remove_peer(id);
         }
         if self.last == Some(id) {
             self.last = None;
@@ -501,8 +509,8 @@ impl Pattern for Publisher {
             self.notices.forget(id);
         }
         self.leaving.push(id);
-        pipes.hold(id);
-        self.tidy(pipes, Some(id));
+        pipes.reserve_id(id);
+        self.clean_up_step(pipes, Some(id));
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
@@ -522,12 +530,12 @@ impl Pattern for Publisher {
             }
         }
         self.distribution.send(pipes, part);
-        if self.sole == Sole::Unknown
+        if self.sole == SoleTarget::Unknown
             && (self.distribution.went_to_one() || self.distribution.went_to_one_group())
         {
             self.find_sole(pipes);
         }
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
@@ -538,10 +546,10 @@ impl Pattern for Publisher {
             return Err(Error::Again);
         }
         let (part, origin) = self.notices.take().ok_or(Error::Again)?;
-        if let Origin::Manual(pipe) = origin {
+        if let NoticeOrigin::Manual(pipe) = origin {
             self.last = pipe;
         }
-        Ok((target.put_message(part), Route::ASK))
+        Ok((target.put_message(part), Route::NONE))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
@@ -566,22 +574,22 @@ impl Pattern for Publisher {
             return Err(Error::Invalid);
         }
         if self.permits.is_some() {
-            return self.give_granted(pipes, topic, subscribe);
+            return self.apply_manual_granted(pipes, topic, subscribe);
         }
-        self.give(pipes, topic, subscribe)
+        self.apply_manual(pipes, topic, subscribe)
     }
 
-    fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
-        self.permits = Some(Box::new(Permits::new(keeper)));
+    fn restrict_topics(&mut self, keeper: Arc<dyn TopicAccess>) -> Option<Box<dyn Pattern>> {
+        self.permits = Some(Box::new(SubscriptionPermissions::new(keeper)));
         None
     }
 
     fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {
-        self.sole = Sole::Unknown;
+        self.sole = SoleTarget::Unknown;
     }
 
     fn has_more_to_do(&self) -> bool {
-        self.untidy
+        self.needs_clean_up
     }
 
     fn topics_count(&self) -> Option<usize> {

@@ -7,7 +7,7 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
-use super::polled::{Polled, is_read_to_the_end};
+use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
@@ -31,7 +31,7 @@ pub(crate) struct Radio {
     leaving: Vec<PipeId>,
     /// Peers that get all messages.
     everything: Vec<PipeId>,
-    polled: Polled,
+    polled: PolledPipes,
     /// The frame being processed.
     frame: Message,
 }
@@ -43,7 +43,7 @@ impl Default for Radio {
             groups: PeerSubscriptions::exact(),
             leaving: Vec::new(),
             everything: Vec::new(),
-            polled: Polled::default(),
+            polled: PolledPipes::default(),
             frame: Message::new(),
         }
     }
@@ -68,23 +68,23 @@ impl Radio {
             let head = pipes.recv_any(id, &mut frame);
             match head {
                 Ok(Some(head)) if head.flags & frame::COMMAND != 0 => {
-                    if self.obey(id, frame.as_slice()).is_err() {
-                        self.part_with(pipes, id, errno::ENOMEM);
-                    } else if limit.is_some_and(|limit| self.groups.held(id) > limit) {
+                    if self.apply_command(id, frame.as_slice()).is_err() {
+                        self.evict(pipes, id, errno::ENOMEM);
+                    } else if limit.is_some_and(|limit| self.groups.memory_of(id) > limit) {
                         // The peer may try to exhaust our memory.
-                        self.part_with(pipes, id, errno::ENOBUFS);
+                        self.evict(pipes, id, errno::ENOBUFS);
                     }
                 }
                 // Peers send no other frames.
                 Ok(Some(_)) => {}
-                Err(NoMemory) => self.part_with(pipes, id, errno::ENOMEM),
+                Err(NoMemory) => self.evict(pipes, id, errno::ENOMEM),
                 Ok(None) => return pipes.get(id).is_none_or(is_read_to_the_end),
             }
             self.frame = frame;
         }
     }
 
-    fn obey(&mut self, id: PipeId, body: &[u8]) -> Result<(), NoMemory> {
+    fn apply_command(&mut self, id: PipeId, body: &[u8]) -> Result<(), NoMemory> {
         if let Some(group) = body.strip_prefix(command::join_prefix()) {
             if group.len() <= GROUP_MAX {
                 self.groups.make_room(group, id)?;
@@ -97,19 +97,19 @@ impl Radio {
     }
 
     #[cold]
-    fn part_with(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
+    fn evict(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
         self.detach(pipes, id);
-        pipes.expel(id, errno);
+        pipes.evict(id, errno);
     }
 
     /// Removes some groups of the pipes that have ended: of all such pipes, or only of this one.
     #[cold]
-    fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
-        self.groups.take_some_out(only, |_, _, _| ());
+    fn clean_up_step(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
+        self.groups.remove_some_leaving(only, |_, _, _| ());
         self.leaving.retain(|&id| {
             let leaving = self.groups.is_leaving(id);
             if !leaving {
-                pipes.release(id);
+                pipes.release_id(id);
             }
             leaving
         });
@@ -118,7 +118,7 @@ impl Radio {
     /// Polls the pipes that do not announce new messages.
     fn poll(&mut self, pipes: &mut Pipes) {
         if !self.leaving.is_empty() {
-            self.tidy(pipes, None);
+            self.clean_up_step(pipes, None);
         }
         let mut index = 0;
         while let Some(id) = self.polled.next(&mut index, pipes) {
@@ -129,7 +129,7 @@ impl Radio {
 
     fn match_group(&mut self, group: &[u8]) {
         self.distribution.begin();
-        for &id in self.groups.of(group).iter().chain(&self.everything) {
+        for &id in self.groups.exact_subscribers(group).iter().chain(&self.everything) {
             self.distribution.mark(id);
         }
     }
@@ -142,7 +142,7 @@ impl Pattern for Radio {
             if pipe.is_datagram() {
                 self.everything.push(id);
             } else if pipe.is_inproc() {
-                self.polled.watch(id);
+                self.polled.add(id);
             }
         }
         self.readable(pipes, id);
@@ -160,8 +160,8 @@ impl Pattern for Radio {
         self.distribution.detach(id);
         self.groups.leave(id, false);
         self.leaving.push(id);
-        pipes.hold(id);
-        self.tidy(pipes, Some(id));
+        pipes.reserve_id(id);
+        self.clean_up_step(pipes, Some(id));
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
@@ -187,7 +187,7 @@ impl Pattern for Radio {
         };
         self.distribution.send(pipes, &mut Part::copied(group, true));
         self.distribution.send(pipes, part);
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<(Received, Route), Error> {

@@ -9,7 +9,7 @@ use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 use tautline_proto::frame;
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ mod tests;
 
 /// State of the alternation of requests and replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum RepState {
     /// No request is in progress.
     #[default]
     Idle,
@@ -36,7 +36,7 @@ enum State {
 #[derive(Debug, Default)]
 pub(crate) struct Rep {
     incoming: FairQueue,
-    state: State,
+    state: RepState,
     /// Destination of the reply. `None` means that the reply is dropped.
     reply_to: Option<PipeId>,
     /// A part of the envelope that still has to be written before the reply. Empty if there is no
@@ -49,35 +49,35 @@ impl Rep {
     fn open_request(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
-            if self.state == State::Idle {
-                self.reply_to = pipe.has_room(Else::Drop).then_some(id);
-                self.state = State::Opening(id);
+            if self.state == RepState::Idle {
+                self.reply_to = pipe.has_room(OnFull::Drop).then_some(id);
+                self.state = RepState::Opening(id);
             }
             let with_reply = self.reply_to.is_some();
-            if self.state == State::Opening(id) {
+            if self.state == RepState::Opening(id) {
                 if !return_envelope(pipe, with_reply, &mut self.label)? {
                     // There is no delimiter, or no part follows it: this is not a request.
                     if with_reply {
                         pipe.rollback();
                     }
                     self.incoming.skip_message(pipes);
-                    self.begin_anew();
+                    self.reset();
                     continue;
                 }
-                self.state = State::Opened(id);
+                self.state = RepState::Opened(id);
             }
             if with_reply {
                 pipe.send(&mut Part::copied(b"", true))?;
             }
             pipes.receiving = true;
-            self.state = State::Receiving;
+            self.state = RepState::Receiving;
             return Ok(true);
         }
         Ok(false)
     }
 
-    fn begin_anew(&mut self) {
-        self.state = State::Idle;
+    fn reset(&mut self) {
+        self.state = RepState::Idle;
         self.reply_to = None;
         self.label.clear();
     }
@@ -115,8 +115,8 @@ impl Pattern for Rep {
     }
 
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        if [State::Opening(pipe), State::Opened(pipe)].contains(&self.state) {
-            self.begin_anew();
+        if [RepState::Opening(pipe), RepState::Opened(pipe)].contains(&self.state) {
+            self.reset();
         } else if self.reply_to == Some(pipe) {
             self.reply_to = None;
         }
@@ -124,44 +124,46 @@ impl Pattern for Rep {
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        if self.state != State::Replying {
-            return Err(pipes.left.refuse_out_of_turn());
+        if self.state != RepState::Replying {
+            return Err(pipes.shared.refuse_out_of_turn());
         }
         match self.reply_to.and_then(|id| pipes.get_begun(id)) {
             Some(pipe) => pipe.send(part)?,
             None => part.consume(),
         }
         if !part.more {
-            self.state = State::Idle;
+            self.state = RepState::Idle;
             self.reply_to = None;
         }
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
-        if self.state == State::Replying {
-            return Err(pipes.left.refuse_out_of_turn());
+        if self.state == RepState::Replying {
+            return Err(pipes.shared.refuse_out_of_turn());
         }
-        if self.state != State::Receiving && !self.open_request(pipes)? {
+        if self.state != RepState::Receiving && !self.open_request(pipes)? {
             return Err(Error::Again);
         }
         let received = self.incoming.recv(pipes, target)?;
         if !received.more {
-            self.state = State::Replying;
+            self.state = RepState::Replying;
         }
-        Ok((received, Route::ASK))
+        Ok((received, Route::NONE))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        self.state == State::Replying
+        self.state == RepState::Replying
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
-            State::Replying => false,
+            RepState::Replying => false,
             // If there is no memory for the envelope, a receive fails at once and does not block.
-            State::Idle | State::Opening(_) | State::Opened(_) => self.open_request(pipes).unwrap_or(true),
-            State::Receiving => true,
+            RepState::Idle | RepState::Opening(_) | RepState::Opened(_) => {
+                self.open_request(pipes).unwrap_or(true)
+            }
+            RepState::Receiving => true,
         }
     }
 }

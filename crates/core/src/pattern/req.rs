@@ -21,7 +21,7 @@ mod tests;
 
 /// State of the alternation of requests and replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReqState {
     /// A request may be sent.
     Idle,
     /// Parts of a request were sent, but not the last one.
@@ -37,7 +37,7 @@ enum State {
 pub(crate) struct Req {
     outgoing: Rotation,
     incoming: FairQueue,
-    state: State,
+    state: ReqState,
     /// The peer that was asked. `None` if that peer has left: then any reply is accepted.
     asked: Option<PipeId>,
     /// The id of the last request.
@@ -51,7 +51,7 @@ impl Default for Req {
         Req {
             outgoing: Rotation::default(),
             incoming: FairQueue::default(),
-            state: State::Idle,
+            state: ReqState::Idle,
             asked: None,
             // A random start, so that a reply to a former socket is not mistaken for a reply to
             // this one.
@@ -84,10 +84,10 @@ impl Req {
             self.asked = None;
             return Err(error.into());
         }
-        self.state = State::Sending;
+        self.state = ReqState::Sending;
         // Messages that are already here cannot be the reply to this request. If they were kept,
         // one could be mistaken for the reply to a later request.
-        while !self.incoming.is_silent(pipes) && self.incoming.select(pipes).is_some() {
+        while !self.incoming.is_known_empty(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Req {
                 && (pipe.skip_delimiter() || take_part(pipe, b"")?)
             {
                 pipes.receiving = true;
-                self.state = State::Receiving;
+                self.state = ReqState::Receiving;
                 return Ok(true);
             }
             self.incoming.skip_message(pipes);
@@ -131,7 +131,7 @@ impl Pattern for Req {
 
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         self.incoming.readable(pipe);
-        if matches!(self.state, State::Idle | State::Sending) {
+        if matches!(self.state, ReqState::Idle | ReqState::Sending) {
             // No reply is awaited. The message would only be queued until the next request drops
             // it, and the end of its peer could not be noticed.
             discard(pipes, pipe);
@@ -147,53 +147,53 @@ impl Pattern for Req {
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        if matches!(self.state, State::Waiting | State::Receiving) {
+        if matches!(self.state, ReqState::Waiting | ReqState::Receiving) {
             if !pipes.options.req_relaxed {
-                return Err(pipes.left.refuse_out_of_turn());
+                return Err(pipes.shared.refuse_out_of_turn());
             }
             if pipes.receiving {
                 self.incoming.skip_message(pipes);
             }
-            self.state = State::Idle;
+            self.state = ReqState::Idle;
         }
-        if self.state == State::Idle {
+        if self.state == ReqState::Idle {
             self.start_request(pipes)?;
         }
         self.outgoing.send(pipes, part)?;
         if !part.more {
-            self.state = State::Waiting;
+            self.state = ReqState::Waiting;
         }
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
-        if matches!(self.state, State::Idle | State::Sending) {
-            return Err(pipes.left.refuse_out_of_turn());
+        if matches!(self.state, ReqState::Idle | ReqState::Sending) {
+            return Err(pipes.shared.refuse_out_of_turn());
         }
-        if self.state == State::Waiting && !self.open_reply(pipes)? {
+        if self.state == ReqState::Waiting && !self.open_reply(pipes)? {
             return Err(Error::Again);
         }
         let received = self.incoming.recv(pipes, target)?;
         if !received.more {
-            self.state = State::Idle;
+            self.state = ReqState::Idle;
         }
-        Ok((received, Route::ASK))
+        Ok((received, Route::NONE))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
-            State::Sending => true,
-            State::Waiting | State::Receiving if !pipes.options.req_relaxed => false,
+            ReqState::Sending => true,
+            ReqState::Waiting | ReqState::Receiving if !pipes.options.req_relaxed => false,
             _ => self.outgoing.can_send(pipes),
         }
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
-            State::Idle | State::Sending => false,
+            ReqState::Idle | ReqState::Sending => false,
             // If there is no memory for it, a receive fails at once and does not block.
-            State::Waiting => self.open_reply(pipes).unwrap_or(true),
-            State::Receiving => true,
+            ReqState::Waiting => self.open_reply(pipes).unwrap_or(true),
+            ReqState::Receiving => true,
         }
     }
 }

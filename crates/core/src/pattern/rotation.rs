@@ -3,10 +3,10 @@
 //! multipart message together even if its pipe ends. The remaining parts of a message being sent
 //! are dropped. The remaining parts of a message being received are set aside.
 
-use super::short::Short;
+use super::inline_vec::InlineVec;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
 
@@ -70,7 +70,7 @@ impl Rotation {
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && pipe.has_room(Else::Ask)
+            && pipe.has_room(OnFull::SlowPath)
         {
             pipe.send(part)?;
             self.advance();
@@ -85,11 +85,11 @@ impl Rotation {
             return Err(Error::Invalid);
         }
         if self.in_message || self.dropping {
-            return self.go_on(pipes, part);
+            return self.send_remaining(pipes, part);
         }
         for _ in 0..self.pipes.len() {
             if let Some(pipe) = pipes.get(self.pipes[self.current])
-                && pipe.has_room(Else::Wait)
+                && pipe.has_room(OnFull::Wait)
             {
                 pipe.send(part)?;
                 if part.more {
@@ -105,7 +105,7 @@ impl Rotation {
     }
 
     /// Sends a part that is not the first one of its message.
-    fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send_remaining(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let pipe = match self.pipes.get(self.current) {
             Some(&id) if !self.dropping => pipes.get_begun(id),
             _ => None,
@@ -130,7 +130,7 @@ impl Rotation {
     pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
-            if pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)) {
+            if pipes.get(id).is_some_and(|pipe| pipe.has_room(OnFull::Wait)) {
                 self.in_message = true;
                 self.dropping = false;
                 return Some(id);
@@ -161,7 +161,7 @@ impl Rotation {
             return true;
         }
         for _ in 0..self.pipes.len() {
-            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.has_room(Else::Wait)) {
+            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.has_room(OnFull::Wait)) {
                 return true;
             }
             self.advance();
@@ -172,7 +172,7 @@ impl Rotation {
 
 /// State of a pipe in the fair queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Watch {
+enum PipeActivity {
     /// Not one of its pipes.
     #[default]
     Absent,
@@ -193,12 +193,12 @@ pub(crate) struct FairQueue {
     /// Index in `active` of the pipe whose turn it is.
     current: usize,
     /// By pipe number.
-    watch: Short<Watch, 14>,
+    activity: InlineVec<PipeActivity, 14>,
     /// The remaining parts of the begun message, if its pipe is gone. Empty if there was no memory
     /// for them. (`Pipes::receiving` is true while a message has been begun. If this is `None`, its
     /// remaining parts are in the current pipe.)
     #[allow(clippy::box_collection)] // Few ever have one.
-    rest: Option<Box<VecDeque<Message>>>,
+    remaining: Option<Box<VecDeque<Message>>>,
     /// True if messages have one part.
     single: bool,
 }
@@ -212,11 +212,11 @@ impl FairQueue {
     /// Adds a pipe, to be read soon.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         let number = pipe.0 as usize;
-        if number >= self.watch.len() {
-            (self.watch.len()..=number).for_each(|_| self.watch.push(Watch::Absent));
+        if number >= self.activity.len() {
+            (self.activity.len()..=number).for_each(|_| self.activity.push(PipeActivity::Absent));
         }
-        if self.watch[number] != Watch::Active {
-            self.watch[number] = Watch::Active;
+        if self.activity[number] != PipeActivity::Active {
+            self.activity[number] = PipeActivity::Active;
             self.active.push(pipe);
         }
     }
@@ -224,23 +224,23 @@ impl FairQueue {
     /// Notes that the pipe may have messages. Ignores pipes that were not attached.
     #[inline]
     pub(crate) fn readable(&mut self, pipe: PipeId) {
-        if let Some(watch) = self.watch.get_mut(pipe.0 as usize)
-            && *watch == Watch::Idle
+        if let Some(watch) = self.activity.get_mut(pipe.0 as usize)
+            && *watch == PipeActivity::Idle
         {
-            *watch = Watch::Active;
+            *watch = PipeActivity::Active;
             self.active.push(pipe);
         }
     }
 
     /// Removes a pipe. If a message from it is half read, the other parts can still be received.
     pub(crate) fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        match self.watch.get_mut(pipe.0 as usize) {
-            None | Some(Watch::Absent) => return,
-            Some(watch) => *watch = Watch::Absent,
+        match self.activity.get_mut(pipe.0 as usize) {
+            None | Some(PipeActivity::Absent) => return,
+            Some(watch) => *watch = PipeActivity::Absent,
         }
         let Some(index) = self.active.iter().position(|&id| id == pipe) else { return };
-        if pipes.receiving && self.rest.is_none() && index == self.current {
-            self.put_rest_aside(pipes, pipe);
+        if pipes.receiving && self.remaining.is_none() && index == self.current {
+            self.save_remaining(pipes, pipe);
         }
         self.active.swap_remove(index);
         if self.current == self.active.len() {
@@ -250,9 +250,9 @@ impl FairQueue {
         }
     }
 
-    fn put_rest_aside(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        let rest = self.rest.insert(Box::default());
-        match pipes.get(pipe).map_or(Ok(false), |pipe| keep_message(pipe, rest)) {
+    fn save_remaining(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        let rest = self.remaining.insert(Box::default());
+        match pipes.get(pipe).map_or(Ok(false), |pipe| move_message(pipe, rest)) {
             Ok(true) => {}
             // Pipes show whole messages only, so this code is not reached. The receiver must see an
             // end in any case.
@@ -271,12 +271,12 @@ impl FairQueue {
     }
 
     /// Passes the current pipe, which was found empty. `stays`: it must be polled again.
-    fn pass_by(&mut self, stays: bool) {
+    fn skip_current(&mut self, stays: bool) {
         if stays {
             return self.advance();
         }
         let pipe = self.active.swap_remove(self.current);
-        self.watch[pipe.0 as usize] = Watch::Idle;
+        self.activity[pipe.0 as usize] = PipeActivity::Idle;
         if self.current >= self.active.len() {
             self.current = 0;
         }
@@ -286,7 +286,7 @@ impl FairQueue {
     #[inline]
     pub(crate) fn sole(&self) -> Option<PipeId> {
         match self.active[..] {
-            [id] if self.rest.is_none() => Some(id),
+            [id] if self.remaining.is_none() => Some(id),
             _ => None,
         }
     }
@@ -309,13 +309,13 @@ impl FairQueue {
     #[inline(never)]
     fn recv_by_turns(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if pipes.receiving {
-            return self.go_on(pipes, target);
+            return self.recv_remaining(pipes, target);
         }
         let mut untried = self.active.len();
         while untried > 0 {
             untried -= 1;
             let Some(pipe) = pipes.get(self.active[self.current]) else {
-                self.pass_by(false);
+                self.skip_current(false);
                 continue;
             };
             if let Some(received) = pipe.recv(target)? {
@@ -331,14 +331,18 @@ impl FairQueue {
                 return Ok(received);
             }
             let stays = pipe.is_inproc();
-            self.pass_by(stays);
+            self.skip_current(stays);
         }
         Err(Error::Again)
     }
 
     /// Receives the next part of the begun message.
-    pub(crate) fn go_on(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        if self.rest.is_none()
+    pub(crate) fn recv_remaining(
+        &mut self,
+        pipes: &mut Pipes,
+        target: &mut Target<'_>,
+    ) -> Result<Received, Error> {
+        if self.remaining.is_none()
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
             && let Some(received) = pipe.recv_last(target)
@@ -347,11 +351,11 @@ impl FairQueue {
             self.advance();
             return Ok(received);
         }
-        if let Some(rest) = &mut self.rest {
+        if let Some(rest) = &mut self.remaining {
             let part = rest.pop_front();
             pipes.receiving = part.as_ref().is_some_and(Message::more);
             if !pipes.receiving {
-                self.rest = None;
+                self.remaining = None;
             }
             return Ok(target.put_message(part.ok_or(Error::NoMemory)?));
         }
@@ -373,8 +377,8 @@ impl FairQueue {
     /// True if `select` would certainly find no message, by a quick check of each pipe. After
     /// `false` it may still find none.
     #[inline]
-    pub(crate) fn is_silent(&self, pipes: &mut Pipes) -> bool {
-        self.active.iter().all(|&id| pipes.get(id).is_some_and(|pipe| pipe.is_silent()))
+    pub(crate) fn is_known_empty(&self, pipes: &mut Pipes) -> bool {
+        self.active.iter().all(|&id| pipes.get(id).is_some_and(|pipe| pipe.is_known_empty()))
     }
 
     /// Chooses the pipe of the next message, which `recv` then takes. Returns `None` if there is no
@@ -386,7 +390,7 @@ impl FairQueue {
             untried -= 1;
             let id = self.active[self.current];
             let Some(pipe) = pipes.get(id) else {
-                self.pass_by(false);
+                self.skip_current(false);
                 continue;
             };
             if pipe.can_recv() {
@@ -398,7 +402,7 @@ impl FairQueue {
                 return Some(id);
             }
             let stays = pipe.is_inproc();
-            self.pass_by(stays);
+            self.skip_current(stays);
         }
         None
     }
@@ -406,7 +410,7 @@ impl FairQueue {
     /// Drops the remaining parts of the begun message, or the whole message of the selected pipe.
     pub(crate) fn skip_message(&mut self, pipes: &mut Pipes) {
         pipes.receiving = false;
-        if self.rest.take().is_none() {
+        if self.remaining.take().is_none() {
             if let Some(pipe) = self.active.get(self.current).and_then(|&id| pipes.get(id)) {
                 pipe.skip_message();
             }
@@ -435,7 +439,7 @@ pub(super) fn drop_part(pipe: &mut Pipe) -> bool {
 
 /// Moves the next message of `pipe`, or its remaining parts, to `parts`. Returns true if there was
 /// a message. If memory is short, some of its parts are still in the pipe.
-pub(super) fn keep_message(pipe: &mut Pipe, parts: &mut VecDeque<Message>) -> Result<bool, NoMemory> {
+pub(super) fn move_message(pipe: &mut Pipe, parts: &mut VecDeque<Message>) -> Result<bool, NoMemory> {
     let mut part = Message::new();
     loop {
         parts.try_reserve(1)?;

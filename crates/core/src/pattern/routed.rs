@@ -9,14 +9,14 @@
 //! | `send` | is the returned one; ends after an error | stays valid |
 //! | `recv` | stays valid | is the returned one; ends after an error |
 //! | `can_send`, `can_send_refused`, `can_recv` | stays valid | stays valid |
-//! | all calls that tell the pattern something ([`Routed::told`]) | ends | ends |
+//! | all calls that tell the pattern something ([`Routed::pattern_mut`]) | ends | ends |
 //!
 //! In `recv` and `can_recv` a pattern may also read commands of its peers (`Pipes::recv_any`). Then
 //! the send route ends too.
 
 use super::Pattern;
 use crate::error::Error;
-use crate::pipe::{Keeper, Part, Pipes, Received, Route, Routes, Target};
+use crate::pipe::{Part, Pipes, Received, Route, Routes, Target, TopicAccess};
 use crate::sync::Arc;
 use std::ops::Deref;
 
@@ -26,26 +26,26 @@ pub(crate) struct Routed {
     /// The routes that the socket follows before it calls the pattern.
     pub(crate) routes: Routes,
     /// True if a policy or an authorizer limits the topics that peers may use.
-    pub(crate) keeps_topics: bool,
+    pub(crate) restricts_topics: bool,
 }
 
 impl Routed {
     /// Wraps a pattern that has not chosen a route yet.
     pub(crate) fn new(pattern: Box<dyn Pattern>) -> Self {
-        Routed { pattern, routes: Routes::default(), keeps_topics: false }
+        Routed { pattern, routes: Routes::default(), restricts_topics: false }
     }
 
     /// Lets the keeper decide which topics peers may use, from now on.
-    pub(crate) fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) {
-        self.keeps_topics = true;
-        if let Some(other) = self.told().keep_topics(keeper) {
+    pub(crate) fn restrict_topics(&mut self, keeper: Arc<dyn TopicAccess>) {
+        self.restricts_topics = true;
+        if let Some(other) = self.pattern_mut().restrict_topics(keeper) {
             self.pattern = other;
         }
     }
 
     /// Returns the pattern, for a call that tells it something: a new, ended or readable pipe, a
     /// request of the program, an option. Ends all routes.
-    pub(crate) fn told(&mut self) -> &mut dyn Pattern {
+    pub(crate) fn pattern_mut(&mut self) -> &mut dyn Pattern {
         self.routes.end();
         &mut *self.pattern
     }
@@ -73,7 +73,7 @@ impl Routed {
         target: &mut Target<'_>,
     ) -> Result<(Received, Route), Error> {
         let result = self.pattern.recv(pipes, target);
-        self.heed(pipes);
+        self.end_route_after_commands(pipes);
         match &result {
             Ok((_, route)) => self.routes.keep_incoming(*route),
             Err(_) => self.routes.end_incoming(),
@@ -97,16 +97,16 @@ impl Routed {
     #[inline]
     pub(crate) fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         let can = self.pattern.can_recv(pipes);
-        self.heed(pipes);
+        self.end_route_after_commands(pipes);
         can
     }
 
     /// Ends the send route if the pattern has read commands of its peers, because they may change
     /// the destination of messages.
     #[inline]
-    fn heed(&mut self, pipes: &mut Pipes) {
-        if pipes.heard {
-            pipes.heard = false;
+    fn end_route_after_commands(&mut self, pipes: &mut Pipes) {
+        if pipes.has_read_commands {
+            pipes.has_read_commands = false;
             self.routes.end_out();
         }
     }

@@ -11,11 +11,11 @@
 
 use super::Pattern;
 use super::greeting::{greet, probe};
-use super::ignored::Ignored;
+use super::ignored_peers::IgnoredPeers;
 use super::rotation::{FairQueue, discard};
-use super::routing::{Notices, RoutingIds};
+use super::routing::{PeerNotices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -30,17 +30,17 @@ const NOTIFY_DISCONNECT: i32 = 2;
 pub(crate) struct Router {
     incoming: FairQueue,
     ids: RoutingIds,
-    notices: Notices,
-    ignored: Ignored,
+    notices: PeerNotices,
+    ignored: IgnoredPeers,
     /// The full peer that caused a message to be refused (ZMQ_ROUTER_MANDATORY).
     refused: Option<PipeId>,
 }
 
 impl Router {
     /// Makes a pipe addressable by `routing_id`, if the id is free or its holder loses it now.
-    fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
+    fn assign_id(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
-            if !pipes.has_gone(holder) && !pipes.options.router_handover {
+            if !pipes.check_closed(holder) && !pipes.options.router_handover {
                 self.ignore(pipes, id, routing_id);
                 return;
             }
@@ -68,9 +68,9 @@ impl Router {
     /// Takes the routing id from an addressable pipe, for another one. Its earlier messages are
     /// received first.
     fn replace(&mut self, pipes: &mut Pipes, id: PipeId) {
-        let Some(routing_id) = self.forget(pipes, id) else { return };
+        let Some(routing_id) = self.unassign_id(pipes, id) else { return };
         if pipes.drain(id, |pipe| self.notices.take(pipe, &routing_id)) {
-            self.notify_gone(pipes, id, &routing_id);
+            self.notify_disconnect(pipes, id, &routing_id);
             pipes.close(id);
         } else {
             self.ignore(pipes, id, routing_id);
@@ -78,7 +78,7 @@ impl Router {
     }
 
     /// Notifies for ZMQ_ROUTER_NOTIFY that this pipe has lost `routing_id`.
-    fn notify_gone(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
+    fn notify_disconnect(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
         if pipes.options.router_notify & NOTIFY_DISCONNECT != 0
             && let Some(pipe) = pipes.get(id)
             && !pipe.is_inproc()
@@ -90,21 +90,21 @@ impl Router {
     }
 
     /// Gives the routing id to the next pipe that waits for it.
-    fn pass_on(&mut self, pipes: &mut Pipes, routing_id: &[u8]) {
+    fn reassign_id(&mut self, pipes: &mut Pipes, routing_id: &[u8]) {
         // With ZMQ_ROUTER_HANDOVER the last arrival gets it.
-        let heir = self.ignored.heir(routing_id, pipes.options.router_handover);
+        let heir = self.ignored.successor(routing_id, pipes.options.router_handover);
         if let Some(id) = heir
             && let Some(pipe) = pipes.get(id)
         {
             self.ignored.remove(id, pipe);
-            self.identify(pipes, id, routing_id.to_vec());
+            self.assign_id(pipes, id, routing_id.to_vec());
         }
     }
 
     /// Ends all unfinished operations with an addressable pipe. Returns its former routing id.
-    fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
-        if pipes.names.begun() == Some(Some(id)) {
-            pipes.names.begin(None);
+    fn unassign_id(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
+        if pipes.address_cache.message_target() == Some(Some(id)) {
+            pipes.address_cache.begin(None);
             if let Some(pipe) = pipes.get(id) {
                 pipe.rollback();
             }
@@ -122,8 +122,8 @@ impl Router {
         let id = self.ids.find(pipes, part.bytes());
         // If the message would be dropped and not refused, try everything to find room.
         let has_room = |pipe: &mut Pipe| match mandatory {
-            true => pipe.has_room(Else::Refuse { patient: part.patient }),
-            false => pipe.has_room(Else::Lose),
+            true => pipe.has_room(OnFull::Refuse { patient: part.patient }),
+            false => pipe.has_room(OnFull::DropUncounted),
         };
         let to = id.filter(|&id| pipes.get(id).is_some_and(has_room));
         if mandatory && to.is_none() {
@@ -133,24 +133,29 @@ impl Router {
         if to.is_none() {
             count_dropped(pipes, id, part.bytes());
         }
-        pipes.names.begin(to);
+        pipes.address_cache.begin(to);
         part.consume();
         Ok(())
     }
 
     /// Handles a part that is not the first one of its message.
-    fn go_on(&mut self, pipes: &mut Pipes, to: Option<PipeId>, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send_remaining(
+        &mut self,
+        pipes: &mut Pipes,
+        to: Option<PipeId>,
+        part: &mut Part<'_>,
+    ) -> Result<(), Error> {
         let raw = pipes.options.router_raw;
         part.more &= !raw;
         let last = !part.more;
         if last {
-            pipes.names.finish();
+            pipes.address_cache.finish();
         }
         if raw
             && part.bytes().is_empty()
             && let Some(id) = to
         {
-            self.forget(pipes, id);
+            self.unassign_id(pipes, id);
             pipes.close(id);
             part.consume();
             return Ok(());
@@ -161,18 +166,22 @@ impl Router {
         };
         let sent = pipe.send(part);
         if sent.is_err() && last {
-            pipes.names.begin(to);
+            pipes.address_cache.begin(to);
         }
         Ok(sent?)
     }
 
     fn next_to(&self, pipes: &Pipes) -> Route {
-        if pipes.options.router_raw { Route::ASK } else { Route::by_name(pipes.names.begun().flatten()) }
+        if pipes.options.router_raw {
+            Route::NONE
+        } else {
+            Route::by_routing_id(pipes.address_cache.message_target().flatten())
+        }
     }
 
     fn next_from(&self, pipes: &Pipes) -> Route {
         let sole = self.incoming.sole().filter(|_| self.notices.is_empty());
-        Route::named(sole, pipes.receiving)
+        Route::with_routing_id(sole, pipes.receiving)
     }
 
     /// Drops the messages of ignored pipes that do not announce them.
@@ -191,10 +200,10 @@ impl Pattern for Router {
         let Some(pipe) = pipes.get(id) else { return };
         let chosen = std::mem::take(&mut pipe.peer.routing_id);
         if !chosen.is_empty() {
-            self.identify(pipes, id, chosen);
+            self.assign_id(pipes, id, chosen);
         } else if raw {
             let made = self.ids.make();
-            self.identify(pipes, id, made);
+            self.assign_id(pipes, id, made);
         }
     }
 
@@ -206,7 +215,7 @@ impl Pattern for Router {
                 Some(peer) if !peer.routing_id.is_empty() => peer.routing_id.clone(),
                 _ => self.ids.make(),
             };
-            self.identify(pipes, id, routing_id);
+            self.assign_id(pipes, id, routing_id);
         } else if notify != 0 && !pipe.is_inproc() && !self.ignored.contains(id) {
             let routing_id = pipe.peer.routing_id.clone();
             // The pipe has outlived its connection, and the peer keeps its id.
@@ -230,7 +239,7 @@ impl Pattern for Router {
             {
                 // Its routing id is free, although it may still have unread messages.
                 let routing_id = pipe.peer.routing_id.clone();
-                self.pass_on(pipes, &routing_id);
+                self.reassign_id(pipes, &routing_id);
             }
         }
         self.incoming.readable(id);
@@ -242,14 +251,14 @@ impl Pattern for Router {
         {
             return;
         }
-        let Some(routing_id) = self.forget(pipes, id) else { return };
-        self.notify_gone(pipes, id, &routing_id);
-        self.pass_on(pipes, &routing_id);
+        let Some(routing_id) = self.unassign_id(pipes, id) else { return };
+        self.notify_disconnect(pipes, id, &routing_id);
+        self.reassign_id(pipes, &routing_id);
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        match pipes.names.begun() {
-            Some(to) => self.go_on(pipes, to, part)?,
+        match pipes.address_cache.message_target() {
+            Some(to) => self.send_remaining(pipes, to, part)?,
             // A routing id without further parts is not a message.
             None if part.more => self.address(pipes, part)?,
             None => part.consume(),
@@ -259,37 +268,37 @@ impl Pattern for Router {
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if pipes.receiving {
-            let received = self.incoming.go_on(pipes, target)?;
+            let received = self.incoming.recv_remaining(pipes, target)?;
             return Ok((received, self.next_from(pipes)));
         }
         if !self.notices.is_empty()
             && let Some(received) = self.notices.recv(target)
         {
-            return Ok((received, Route::ASK));
+            return Ok((received, Route::NONE));
         }
         let Some(id) = self.incoming.select(pipes) else {
             self.discard_ignored(pipes);
             return Err(Error::Again);
         };
-        let received = pipes.introduce(id, target)?;
+        let received = pipes.deliver_routing_id(id, target)?;
         Ok((received, self.next_from(pipes)))
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         // Without ZMQ_ROUTER_MANDATORY a message without a destination is dropped, so sending never
         // blocks.
-        pipes.names.begun().is_some()
+        pipes.address_cache.message_target().is_some()
             || !pipes.options.router_mandatory
-            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)))
+            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(OnFull::Wait)))
     }
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
-    fn addressed(&self, routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
+    fn pipe_by_routing_id(&self, routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
         Ok(self.ids.holder(routing_id))
     }
 
@@ -307,6 +316,6 @@ impl Pattern for Router {
 fn count_dropped(pipes: &mut Pipes, id: Option<PipeId>, name: &[u8]) {
     match id.and_then(|id| pipes.get(id)).filter(|pipe| !pipe.has_ended()) {
         Some(pipe) => pipe.drop_message(),
-        None => pipes.left.count_unroutable(name),
+        None => pipes.shared.count_unroutable(name),
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! [`RoutingIds`] finds the pipe of a routing id. The table is used only if the id is not the
 //! expected one (`pipe::names`). [`RoutingIds`] also generates ids for peers without one.
-//! [`Notices`] holds the messages that are received before any message from the peers:
+//! [`PeerNotices`] holds the messages that are received before any message from the peers:
 //! notifications of connects and disconnects, and the messages of peers that have lost their ids.
 
 use super::hash::SeededHash;
-use super::rotation::keep_message;
+use super::rotation::move_message;
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
@@ -59,7 +59,7 @@ impl RoutingIds {
     pub(crate) fn insert(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         let Some(pipe) = pipes.get(id) else { return };
         pipe.peer.routing_id.clone_from(&routing_id);
-        pipes.names.insert(id, &routing_id);
+        pipes.address_cache.insert(id, &routing_id);
         self.pipes.insert(routing_id, id);
     }
 
@@ -70,7 +70,7 @@ impl RoutingIds {
             return None;
         }
         self.pipes.remove(&routing_id);
-        pipes.names.remove(id);
+        pipes.address_cache.remove(id);
         Some(routing_id)
     }
 
@@ -84,14 +84,14 @@ impl RoutingIds {
 /// connect or disconnect (a routing id and an empty part), and messages of peers that have lost
 /// their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub(crate) struct PeerNotices {
     parts: VecDeque<Message>,
 }
 
-impl Notices {
+impl PeerNotices {
     /// Adds a notification about `pipe`, whose id is `routing_id`. Drops it if there is no memory.
     pub(crate) fn push(&mut self, pipe: &Pipe, routing_id: &[u8]) {
-        if self.introduce(pipe, routing_id).is_ok() {
+        if self.push_routing_id(pipe, routing_id).is_ok() {
             let mut part = Message::new();
             part.set_metadata(pipe.peer.metadata());
             self.parts.push_back(part);
@@ -99,7 +99,7 @@ impl Notices {
     }
 
     /// Adds the first part of a message, and reserves room for a second one.
-    fn introduce(&mut self, pipe: &Pipe, routing_id: &[u8]) -> Result<(), NoMemory> {
+    fn push_routing_id(&mut self, pipe: &Pipe, routing_id: &[u8]) -> Result<(), NoMemory> {
         let mut part = Message::try_from_slice(routing_id).ok_or(NoMemory)?;
         self.parts.try_reserve(2)?;
         part.set_more(true);
@@ -115,7 +115,7 @@ impl Notices {
             return false;
         }
         let before = self.parts.len();
-        let kept = self.introduce(pipe, routing_id).and_then(|()| keep_message(pipe, &mut self.parts));
+        let kept = self.push_routing_id(pipe, routing_id).and_then(|()| move_message(pipe, &mut self.parts));
         if kept != Ok(true) {
             self.parts.truncate(before);
         }

@@ -13,7 +13,7 @@ use super::greeting::greet;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, OnFull, Part, PipeId, Pipes, Received, Route, Target};
 
 /// The behaviour of a SERVER or PEER socket.
 #[derive(Debug)]
@@ -118,12 +118,12 @@ impl Pattern for Server {
         };
         let id = self.find(routing_id).ok_or(Error::HostUnreachable)?;
         let pipe = pipes.get(id).filter(|pipe| !pipe.has_ended()).ok_or(Error::HostUnreachable)?;
-        if !pipe.has_room(Else::Refuse { patient: part.patient }) {
+        if !pipe.has_room(OnFull::Refuse { patient: part.patient }) {
             self.refused = Some(id);
             return Err(Error::Again);
         }
         pipe.send(part)?;
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
@@ -134,7 +134,7 @@ impl Pattern for Server {
         if let Target::Message(message) = target {
             message.set_routing_id(routing_id);
         }
-        Ok((received, Route::ASK))
+        Ok((received, Route::NONE))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
@@ -145,18 +145,18 @@ impl Pattern for Server {
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         self.incoming.can_recv(pipes)
     }
 
-    fn number_of(&self, pipe: PipeId) -> Option<u32> {
+    fn peer_number(&self, pipe: PipeId) -> Option<u32> {
         Some(self.routing_id(pipe)).filter(|&routing_id| routing_id != 0)
     }
 
-    fn numbered(&self, number: u32) -> Option<PipeId> {
+    fn pipe_by_number(&self, number: u32) -> Option<PipeId> {
         self.pipes.get(&number).copied()
     }
 }

@@ -7,9 +7,9 @@
 
 use super::Pattern;
 use super::rotation::FairQueue;
-use super::routing::{Notices, RoutingIds};
+use super::routing::{PeerNotices, RoutingIds};
 use crate::error::Error;
-use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
 use crate::sync::Arc;
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests;
 pub(crate) struct Stream {
     incoming: FairQueue,
     ids: RoutingIds,
-    notices: Notices,
+    notices: PeerNotices,
     /// True if the routing id was sent and the bytes are due.
     sending: bool,
     /// Destination of the bytes. `None` means that they are dropped.
@@ -93,7 +93,7 @@ impl Pattern for Stream {
             if part.more {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
-                if !pipe.has_room(Else::Wait) {
+                if !pipe.has_room(OnFull::Wait) {
                     // A peer that has left never reads its messages, so a wait for room would never
                     // end.
                     self.refused = (!pipe.has_ended()).then_some(id);
@@ -103,7 +103,7 @@ impl Pattern for Stream {
             }
             self.sending = true;
             part.consume();
-            return Ok(Route::ASK);
+            return Ok(Route::NONE);
         }
         self.sending = false;
         part.more = false;
@@ -123,21 +123,21 @@ impl Pattern for Stream {
             None => {}
         }
         part.consume();
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if pipes.receiving {
-            return Ok((self.incoming.recv(pipes, target)?, Route::ASK));
+            return Ok((self.incoming.recv(pipes, target)?, Route::NONE));
         }
         if !self.notices.is_empty()
             && let Some(received) = self.notices.recv(target)
         {
-            return Ok((received, Route::ASK));
+            return Ok((received, Route::NONE));
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
-        let received = pipes.introduce(id, target)?;
-        Ok((received, Route::ASK))
+        let received = pipes.deliver_routing_id(id, target)?;
+        Ok((received, Route::NONE))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
@@ -147,7 +147,7 @@ impl Pattern for Stream {
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(Else::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -8,12 +8,12 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
+use super::publisher_filter::{PublisherFilter, Restricted, Unrestricted};
 use super::rotation::FairQueue;
-use super::sieve::{Kept, Open, Sieve};
 use super::subscriptions::OwnSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
 use crate::sync::Arc;
 use tautline_proto::{command, legacy_subscription};
 
@@ -35,10 +35,10 @@ pub(crate) struct Subscriber<S> {
     /// Buffer for building a command.
     scratch: Vec<u8>,
     /// Permissions of the publishers.
-    sieve: S,
+    publisher_filter: S,
 }
 
-impl Subscriber<Open> {
+impl Subscriber<Unrestricted> {
     /// Creates a SUB (`filters`) or an XSUB.
     pub(crate) fn new(filters: bool) -> Self {
         Subscriber {
@@ -49,12 +49,12 @@ impl Subscriber<Open> {
             may_subscribe: false,
             passed: None,
             scratch: Vec::new(),
-            sieve: Open,
+            publisher_filter: Unrestricted,
         }
     }
 }
 
-impl<S: Sieve> Subscriber<S> {
+impl<S: PublisherFilter> Subscriber<S> {
     /// Sends all subscriptions to one pipe.
     fn announce(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(pipe) = pipes.get(id) else { return };
@@ -78,7 +78,7 @@ impl<S: Sieve> Subscriber<S> {
     }
 
     /// Sends a subscription or cancellation to all publishers.
-    fn tell(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) {
+    fn send_subscription(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) {
         write_command(&mut self.scratch, subscribe, topic);
         for &id in self.upstream.pipes() {
             if let Some(pipe) = pipes.get(id) {
@@ -90,7 +90,7 @@ impl<S: Sieve> Subscriber<S> {
     /// True if messages need no check.
     #[inline]
     fn passes_all(&self, pipes: &Pipes) -> bool {
-        !self.sieve.looks()
+        !self.publisher_filter.must_check()
             && (!self.filters || (self.subscriptions.match_all() && !pipes.options.invert_matching))
     }
 
@@ -98,7 +98,7 @@ impl<S: Sieve> Subscriber<S> {
     #[inline]
     fn wants(&self, invert: bool, head: &[u8], tail: &[u8]) -> bool {
         // An XSUB wants every message.
-        (S::OF_ALL && !self.filters) || self.subscriptions.matches(head, tail) != invert
+        (S::CHECKS_UNFILTERED && !self.filters) || self.subscriptions.matches(head, tail) != invert
     }
 
     /// Drops unwanted messages. Returns false if there is no wanted one.
@@ -106,11 +106,13 @@ impl<S: Sieve> Subscriber<S> {
         let invert = pipes.options.invert_matching;
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
-            let may = self.sieve.may(pipe);
+            let may = self.publisher_filter.permissions_of(pipe);
             if let Some([head, tail]) = pipe.peek()? {
                 if self.wants(invert, head, tail) {
-                    let Some(refused) = self.sieve.refused(&may, head, tail) else { return Ok(true) };
-                    self.sieve.tell(pipes, id, &refused);
+                    let Some(refused) = self.publisher_filter.refused_topic(&may, head, tail) else {
+                        return Ok(true);
+                    };
+                    self.publisher_filter.report_refusal(pipes, id, &refused);
                 }
                 self.incoming.skip_message(pipes);
                 continue;
@@ -119,8 +121,8 @@ impl<S: Sieve> Subscriber<S> {
             if self.incoming.recv(pipes, &mut Target::Message(&mut message)).is_ok()
                 && self.wants(invert, message.as_slice(), b"")
             {
-                match self.sieve.refused(&may, message.as_slice(), b"") {
-                    Some(refused) => self.sieve.tell(pipes, id, &refused),
+                match self.publisher_filter.refused_topic(&may, message.as_slice(), b"") {
+                    Some(refused) => self.publisher_filter.report_refusal(pipes, id, &refused),
                     None => {
                         self.passed = Some(message);
                         return Ok(true);
@@ -138,7 +140,7 @@ fn write_command(out: &mut Vec<u8>, subscribe: bool, topic: &[u8]) {
     out.extend_from_slice(topic);
 }
 
-impl<S: Sieve> Pattern for Subscriber<S> {
+impl<S: PublisherFilter> Pattern for Subscriber<S> {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.incoming.attach(id);
         self.upstream.attach(id);
@@ -150,7 +152,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
             self.announce(pipes, id);
         }
         if let Some(pipe) = pipes.get(id) {
-            self.sieve.met(id, pipe);
+            self.publisher_filter.add_peer(id, pipe);
         }
     }
 
@@ -161,7 +163,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.incoming.detach(pipes, id);
         self.upstream.detach(id);
-        self.sieve.left(id);
+        self.publisher_filter.remove_peer(id);
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
@@ -182,15 +184,15 @@ impl<S: Sieve> Pattern for Subscriber<S> {
             let tell = self.count(pipes, topic, subscribe)?;
             if first && !part.more {
                 if tell {
-                    self.tell(pipes, topic, subscribe);
+                    self.send_subscription(pipes, topic, subscribe);
                 }
                 part.consume();
-                return Ok(Route::ASK);
+                return Ok(Route::NONE);
             }
             // Within a multipart message it is also sent as a part.
         }
         self.upstream.send(pipes, part);
-        Ok(Route::ASK)
+        Ok(Route::NONE)
     }
 
     #[inline]
@@ -204,8 +206,8 @@ impl<S: Sieve> Pattern for Subscriber<S> {
             return Err(Error::Again);
         }
         match self.passed.take() {
-            Some(message) => Ok((target.put_message(message), Route::ASK)),
-            None => Ok((self.incoming.recv(pipes, target)?, Route::ASK)),
+            Some(message) => Ok((target.put_message(message), Route::NONE)),
+            None => Ok((self.incoming.recv(pipes, target)?, Route::NONE)),
         }
     }
 
@@ -231,12 +233,12 @@ impl<S: Sieve> Pattern for Subscriber<S> {
             return Err(Error::Invalid);
         }
         if self.count(pipes, topic, subscribe)? {
-            self.tell(pipes, topic, subscribe);
+            self.send_subscription(pipes, topic, subscribe);
         }
         Ok(())
     }
 
-    fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
+    fn restrict_topics(&mut self, keeper: Arc<dyn TopicAccess>) -> Option<Box<dyn Pattern>> {
         Some(Box::new(Subscriber {
             filters: self.filters,
             subscriptions: std::mem::take(&mut self.subscriptions),
@@ -245,7 +247,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
             may_subscribe: self.may_subscribe,
             passed: self.passed.take(),
             scratch: Vec::new(),
-            sieve: Kept::new(keeper),
+            publisher_filter: Restricted::new(keeper),
         }))
     }
 

@@ -1,22 +1,22 @@
 //! Subscriptions: the store of PUB, XPUB and RADIO (topics of each pipe) and that of SUB and XSUB
 //! (a count per topic).
 //!
-//! The subscriptions of a peer are bounded ([`PeerSubscriptions::held`]), but may be millions of
-//! topics. So when the peer leaves, they are removed in steps. Until the end no other peer may get
-//! the id of its pipe (`Pipes::hold`).
+//! The subscriptions of a peer are bounded ([`PeerSubscriptions::memory_of`]), but may be millions
+//! of topics. So when the peer leaves, they are removed in steps. Until the end no other peer may
+//! get the id of its pipe (`Pipes::hold`).
 
-use super::groups::{Change, Groups, Key};
+use super::groups::{GroupChange, Groups, TopicSet};
 use super::topics::Topics;
 use crate::error::NoMemory;
 use crate::pipe::PipeId;
-use few::Few;
-use order::Order;
+use small_set::SmallSet;
 use std::collections::BTreeSet;
+use topic_order::TopicOrder;
 
-mod few;
-mod order;
+mod small_set;
 #[cfg(test)]
 mod tests;
+mod topic_order;
 
 /// A pipe with more topics than this is in no group, because joining and leaving a group would cost
 /// too much.
@@ -30,9 +30,9 @@ const STEP: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     /// The pipes that are in no group, in ascending order.
-    single: Few<PipeId>,
+    single: SmallSet<PipeId>,
     /// The groups whose members have the topic.
-    groups: Few<u32>,
+    groups: SmallSet<u32>,
     /// Number of pipes with the topic, including members of groups. Never 0.
     all: u32,
 }
@@ -53,7 +53,7 @@ impl Subscribers {
 
 /// The topics of a pipe.
 #[derive(Debug, Default)]
-struct Wanted {
+struct PipeTopics {
     /// The slots of its topics.
     slots: BTreeSet<u32>,
     /// The bytes of these topics.
@@ -62,10 +62,10 @@ struct Wanted {
 
 /// A pipe that has ended and still has some topics here.
 #[derive(Debug)]
-struct Leaving {
+struct LeavingPipe {
     pipe: PipeId,
     /// Its topics in byte order, if their ends must be reported in that order.
-    order: Option<Order>,
+    order: Option<TopicOrder>,
 }
 
 /// Subscriptions of peers. A pipe has a topic once, even if it has subscribed to it several times.
@@ -73,8 +73,8 @@ struct Leaving {
 pub(crate) struct PeerSubscriptions {
     topics: Topics<Subscribers>,
     /// By pipe number.
-    pipes: Vec<Wanted>,
-    leaving: Vec<Leaving>,
+    pipes: Vec<PipeTopics>,
+    leaving: Vec<LeavingPipe>,
     groups: Groups,
     /// Pipes whose topics have changed and that may belong to a group.
     changed: Vec<PipeId>,
@@ -82,7 +82,7 @@ pub(crate) struct PeerSubscriptions {
 
 /// Entry of a pipe into a group, or exit from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Regrouped {
+pub(crate) enum Membership {
     /// The pipe gets its messages by the group.
     Joined(u32, PipeId),
     /// The pipe gets its messages individually again.
@@ -91,7 +91,7 @@ pub(crate) enum Regrouped {
 
 /// The common destination of all messages, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sole {
+pub(crate) enum SoleTarget {
     /// Not yet determined.
     Unknown,
     /// There is no common destination.
@@ -104,11 +104,11 @@ pub(crate) enum Sole {
 
 /// Effect of a removal on a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removed {
+pub(crate) enum Removal {
     /// The pipe did not have the topic.
     Unknown,
     /// Other pipes still have the topic.
-    Remains,
+    StillSubscribed,
     /// This was the last pipe with the topic.
     Last,
 }
@@ -125,7 +125,7 @@ impl PeerSubscriptions {
     }
 
     /// Memory of the topics of `pipe`, in bytes, as if no other pipe shared them.
-    pub(crate) fn held(&self, pipe: PipeId) -> u64 {
+    pub(crate) fn memory_of(&self, pipe: PipeId) -> u64 {
         let wanted = self.pipes.get(pipe.0 as usize);
         wanted.map_or(0, |wanted| self.topics.cost(wanted.slots.len(), wanted.bytes))
     }
@@ -155,7 +155,7 @@ impl PeerSubscriptions {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
         if number >= self.pipes.len() {
-            self.pipes.resize_with(number + 1, Wanted::default);
+            self.pipes.resize_with(number + 1, PipeTopics::default);
         }
         let wanted = &mut self.pipes[number];
         if !wanted.slots.insert(slot) {
@@ -169,17 +169,17 @@ impl PeerSubscriptions {
     }
 
     /// Unsubscribes `pipe`, which must be in no group (`ungroup`).
-    pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removed {
-        let Some(slot) = self.topics.slot(topic) else { return Removed::Unknown };
-        let Some(wanted) = self.pipes.get_mut(pipe.0 as usize) else { return Removed::Unknown };
+    pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removal {
+        let Some(slot) = self.topics.slot(topic) else { return Removal::Unknown };
+        let Some(wanted) = self.pipes.get_mut(pipe.0 as usize) else { return Removal::Unknown };
         if !wanted.slots.remove(&slot) {
-            return Removed::Unknown;
+            return Removal::Unknown;
         }
         wanted.bytes -= topic.len() as u64;
-        let mut removed = Removed::Remains;
-        self.take_out(slot, pipe, |_, last| {
+        let mut removed = Removal::StillSubscribed;
+        self.remove_from_topic(slot, pipe, |_, last| {
             if last {
-                removed = Removed::Last;
+                removed = Removal::Last;
             }
         });
         removed
@@ -187,7 +187,7 @@ impl PeerSubscriptions {
 
     /// Removes `pipe` from the topic of `slot`. Calls `gone` with the topic and with true if `pipe`
     /// was the last one.
-    fn take_out(&mut self, slot: u32, pipe: PipeId, gone: impl FnOnce(&[u8], bool)) {
+    fn remove_from_topic(&mut self, slot: u32, pipe: PipeId, gone: impl FnOnce(&[u8], bool)) {
         let Some((topic, subscribers)) = self.topics.entry(slot) else { return };
         subscribers.single.remove(pipe);
         subscribers.all -= 1;
@@ -200,18 +200,18 @@ impl PeerSubscriptions {
 
     /// Takes `pipe` out of its group before its topics change. The pipe may enter another group
     /// later (`regroup`).
-    pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Regrouped)) {
+    pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Membership)) {
         if !self.changed.contains(&pipe) {
             self.changed.push(pipe);
         }
-        let Some(group) = self.groups.of(pipe) else { return };
-        let key: Key = self.groups.key(group).into();
+        let Some(group) = self.groups.group_of(pipe) else { return };
+        let key: TopicSet = self.groups.key(group).into();
         match self.groups.leave(pipe) {
-            Change::Shrunk(_) => {
+            GroupChange::Shrunk(_) => {
                 self.set_single(pipe, true);
-                each(Regrouped::Left(group, pipe));
+                each(Membership::Left(group, pipe));
             }
-            Change::Dissolved(_, last) => {
+            GroupChange::Dissolved(_, last) => {
                 for slot in key {
                     if let Some((_, subscribers)) = self.topics.entry(slot) {
                         subscribers.groups.remove(group);
@@ -219,7 +219,7 @@ impl PeerSubscriptions {
                 }
                 for pipe in [pipe, last] {
                     self.set_single(pipe, true);
-                    each(Regrouped::Left(group, pipe));
+                    each(Membership::Left(group, pipe));
                 }
             }
             _ => {}
@@ -233,12 +233,12 @@ impl PeerSubscriptions {
     }
 
     /// Puts the pipes whose topics have changed into groups, if `may` allows it.
-    pub(crate) fn regroup(&mut self, mut may: impl FnMut(PipeId) -> bool, mut each: impl FnMut(Regrouped)) {
+    pub(crate) fn regroup(&mut self, mut may: impl FnMut(PipeId) -> bool, mut each: impl FnMut(Membership)) {
         for pipe in std::mem::take(&mut self.changed) {
             let Some(key) = self.key_of(pipe).filter(|_| may(pipe)) else { continue };
             let slots = key.clone();
             match self.groups.enter(pipe, key) {
-                Change::Formed(group, pipes) => {
+                GroupChange::Formed(group, pipes) => {
                     for slot in slots {
                         if let Some((_, subscribers)) = self.topics.entry(slot) {
                             subscribers.groups.insert(group);
@@ -246,12 +246,12 @@ impl PeerSubscriptions {
                     }
                     for pipe in pipes {
                         self.set_single(pipe, false);
-                        each(Regrouped::Joined(group, pipe));
+                        each(Membership::Joined(group, pipe));
                     }
                 }
-                Change::Grown(group) => {
+                GroupChange::Grown(group) => {
                     self.set_single(pipe, false);
-                    each(Regrouped::Joined(group, pipe));
+                    each(Membership::Joined(group, pipe));
                 }
                 _ => {}
             }
@@ -260,12 +260,12 @@ impl PeerSubscriptions {
 
     /// The key of a pipe: pipes with equal keys get the same messages. `None` if the pipe has no
     /// topics, or too many for a group.
-    fn key_of(&self, pipe: PipeId) -> Option<Key> {
+    fn key_of(&self, pipe: PipeId) -> Option<TopicSet> {
         let slots = &self.pipes.get(pipe.0 as usize)?.slots;
         match self.topics.slot(b"") {
             _ if slots.is_empty() || slots.len() > GROUPED_TOPICS => None,
             // The empty topic matches every message, so the other topics have no effect.
-            Some(slot) if slots.contains(&slot) => Some(Key::from([slot])),
+            Some(slot) if slots.contains(&slot) => Some(TopicSet::from([slot])),
             _ => Some(slots.iter().copied().collect()),
         }
     }
@@ -285,17 +285,17 @@ impl PeerSubscriptions {
     }
 
     /// Dissolves all groups. The next `regroup` forms them again.
-    pub(crate) fn ungroup_all(&mut self, mut each: impl FnMut(Regrouped)) {
+    pub(crate) fn ungroup_all(&mut self, mut each: impl FnMut(Membership)) {
         for number in 0..self.pipes.len() {
             let pipe = PipeId(number as u32);
-            if self.groups.of(pipe).is_some() {
+            if self.groups.group_of(pipe).is_some() {
                 self.ungroup(pipe, &mut each);
             }
         }
     }
 
     /// Notes that `pipe`, which must be in no group (`ungroup`), has ended.
-    /// [`PeerSubscriptions::take_some_out`] removes its topics from now on, in byte order if
+    /// [`PeerSubscriptions::remove_some_leaving`] removes its topics from now on, in byte order if
     /// `in_order` is set.
     pub(crate) fn leave(&mut self, pipe: PipeId, in_order: bool) {
         self.changed.retain(|&changed| changed != pipe);
@@ -303,7 +303,7 @@ impl PeerSubscriptions {
             && !wanted.slots.is_empty()
         {
             wanted.bytes = 0;
-            self.leaving.push(Leaving { pipe, order: in_order.then(Order::default) });
+            self.leaving.push(LeavingPipe { pipe, order: in_order.then(TopicOrder::default) });
         }
     }
 
@@ -313,23 +313,31 @@ impl PeerSubscriptions {
     }
 
     /// True if `take_some_out` has no work to do.
-    pub(crate) fn is_tidy(&self) -> bool {
-        self.leaving.is_empty() && self.topics.is_tidy()
+    pub(crate) fn is_clean(&self) -> bool {
+        self.leaving.is_empty() && self.topics.is_clean()
     }
 
     /// Removes some topics of each ended pipe, or only of this one. Calls `gone` with the pipe, the
     /// topic, and true if the pipe was the last one with the topic.
-    pub(crate) fn take_some_out(&mut self, only: Option<PipeId>, mut gone: impl FnMut(PipeId, &[u8], bool)) {
+    pub(crate) fn remove_some_leaving(
+        &mut self,
+        only: Option<PipeId>,
+        mut gone: impl FnMut(PipeId, &[u8], bool),
+    ) {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.retain_mut(|one| {
             only.is_some_and(|only| only != one.pipe) || self.take_some_out_of(one, &mut gone)
         });
         self.leaving = leaving;
-        self.topics.tidy(STEP);
+        self.topics.clean_up(STEP);
     }
 
     /// Returns true if the pipe has more topics.
-    fn take_some_out_of(&mut self, one: &mut Leaving, gone: &mut impl FnMut(PipeId, &[u8], bool)) -> bool {
+    fn take_some_out_of(
+        &mut self,
+        one: &mut LeavingPipe,
+        gone: &mut impl FnMut(PipeId, &[u8], bool),
+    ) -> bool {
         let (pipe, number) = (one.pipe, one.pipe.0 as usize);
         let Some(wanted) = self.pipes.get_mut(number) else { return false };
         if let Some(order) = &mut one.order
@@ -344,14 +352,14 @@ impl PeerSubscriptions {
                 None => slots.pop_first(),
             };
             let Some(slot) = slot else { return false };
-            self.take_out(slot, pipe, |topic, last| gone(pipe, topic, last));
+            self.remove_from_topic(slot, pipe, |topic, last| gone(pipe, topic, last));
         }
         !self.pipes[number].slots.is_empty()
     }
 
     /// Removes all ended pipes from this topic, because another pipe has just subscribed to it or
     /// cancelled it. So the notices of a topic stay in order.
-    pub(crate) fn settle(&mut self, topic: &[u8], mut gone: impl FnMut(PipeId, &[u8], bool)) {
+    pub(crate) fn remove_leaving_from(&mut self, topic: &[u8], mut gone: impl FnMut(PipeId, &[u8], bool)) {
         if self.leaving.is_empty() {
             return;
         }
@@ -359,21 +367,21 @@ impl PeerSubscriptions {
         for index in 0..self.leaving.len() {
             let pipe = self.leaving[index].pipe;
             if self.pipes.get_mut(pipe.0 as usize).is_some_and(|wanted| wanted.slots.remove(&slot)) {
-                self.take_out(slot, pipe, |topic, last| gone(pipe, topic, last));
+                self.remove_from_topic(slot, pipe, |topic, last| gone(pipe, topic, last));
             }
         }
     }
 
     /// The pipe or group that gets every message, if all other pipes get none.
-    pub(crate) fn sole(&mut self) -> Sole {
+    pub(crate) fn sole(&mut self) -> SoleTarget {
         let everything = self.topics.slot(b"").filter(|_| self.topics.len() == 1);
         let Some((_, subscribers)) = everything.and_then(|slot| self.topics.entry(slot)) else {
-            return Sole::Nobody;
+            return SoleTarget::Nobody;
         };
         match (subscribers.single(), subscribers.groups()) {
-            (&[id], []) => Sole::Pipe(id),
-            ([], &[group]) => Sole::Group(group),
-            _ => Sole::Nobody,
+            (&[id], []) => SoleTarget::Pipe(id),
+            ([], &[group]) => SoleTarget::Group(group),
+            _ => SoleTarget::Nobody,
         }
     }
 
@@ -389,7 +397,7 @@ impl PeerSubscriptions {
 
     /// The pipes that have exactly this topic. No pipe may be in a group.
     #[inline]
-    pub(crate) fn of(&self, topic: &[u8]) -> &[PipeId] {
+    pub(crate) fn exact_subscribers(&self, topic: &[u8]) -> &[PipeId] {
         let subscribers = self.topics.slot(topic).and_then(|slot| self.topics.value(slot));
         subscribers.map_or(&[], Subscribers::single)
     }
@@ -419,7 +427,7 @@ impl OwnSubscriptions {
             *count += 1;
         }
         // These are the program's own subscriptions, so tidy up at once.
-        self.topics.tidy(usize::MAX);
+        self.topics.clean_up(usize::MAX);
     }
 
     /// Removes one subscription to `topic`. Returns true if it was the last one.
@@ -430,7 +438,7 @@ impl OwnSubscriptions {
         let last = *count == 0;
         if last {
             self.topics.remove(slot);
-            self.topics.tidy(usize::MAX);
+            self.topics.clean_up(usize::MAX);
         }
         last
     }

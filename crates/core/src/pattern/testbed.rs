@@ -7,7 +7,7 @@ use crate::conn::inproc;
 use crate::error::Error;
 use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
-use crate::pipe::{Body, Else, Part, Pipe, PipeId, Received, SocketPipes, Target};
+use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Received, SocketPipes, Target};
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
@@ -32,7 +32,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
         })
     });
     let (here, there) = inproc::pair(ours, peers);
-    here.end.meet();
+    here.end.mark_bound();
     here.end.set_receive_hwm(ours.receive_hwm);
     there.end.set_receive_hwm(theirs.receive_hwm);
     let pipe = |offer: inproc::Offer, options: &Options| {
@@ -46,7 +46,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
 }
 
 /// A pattern under test.
-pub(super) struct Bed {
+pub(super) struct TestBed {
     pub(super) pattern: Routed,
     pub(super) pipes: SocketPipes,
     /// True if routes are followed, as a socket does.
@@ -56,17 +56,17 @@ pub(super) struct Bed {
     peers: BTreeMap<PipeId, Pipe>,
 }
 
-impl Bed {
-    pub(super) fn new(socket_type: SocketType) -> Bed {
-        Bed::with(socket_type, |_| {})
+impl TestBed {
+    pub(super) fn new(socket_type: SocketType) -> TestBed {
+        TestBed::with(socket_type, |_| {})
     }
 
     /// Creates a bed with options that are set first.
-    pub(super) fn with(socket_type: SocketType, set: impl FnOnce(&mut Options)) -> Bed {
+    pub(super) fn with(socket_type: SocketType, set: impl FnOnce(&mut Options)) -> TestBed {
         let mut options = Options::new(socket_type, &ContextDefaults::default());
         set(&mut options);
         let pattern = Routed::new((entry(socket_type).unwrap().create)());
-        Bed {
+        TestBed {
             pattern,
             pipes: SocketPipes::new(options.into()),
             follows: false,
@@ -83,15 +83,15 @@ impl Bed {
     /// Adds a peer with this routing id.
     pub(super) fn join_as(&mut self, routing_id: &[u8]) -> PipeId {
         let id = self.insert(routing_id, b"");
-        self.pattern.told().attach(&mut self.pipes, id);
-        self.pattern.told().ready(&mut self.pipes, id, false);
+        self.pattern.pattern_mut().attach(&mut self.pipes, id);
+        self.pattern.pattern_mut().ready(&mut self.pipes, id, false);
         id
     }
 
     /// Connects, after naming the peer with ZMQ_CONNECT_ROUTING_ID. The peer is not `ready` yet.
     pub(super) fn connect(&mut self, chosen: &[u8]) -> PipeId {
         let id = self.insert(b"", chosen);
-        self.pattern.told().attach(&mut self.pipes, id);
+        self.pattern.pattern_mut().attach(&mut self.pipes, id);
         id
     }
 
@@ -107,21 +107,21 @@ impl Bed {
     }
 
     /// Ends the peer; its messages can still be read.
-    pub(super) fn vanish(&mut self, id: PipeId) {
+    pub(super) fn end_peer(&mut self, id: PipeId) {
         self.peers.remove(&id);
         self.pipes.end(id);
     }
 
     /// Removes the pipe.
     pub(super) fn detach(&mut self, id: PipeId) {
-        self.pattern.told().detach(&mut self.pipes, id);
+        self.pattern.pattern_mut().detach(&mut self.pipes, id);
         self.pipes.remove(id);
         self.peers.remove(&id);
     }
 
     /// Ends the peer after all its messages were read.
     pub(super) fn leave(&mut self, id: PipeId) {
-        self.vanish(id);
+        self.end_peer(id);
         self.detach(id);
     }
 
@@ -145,14 +145,14 @@ impl Bed {
         for (index, body) in bodies.iter().enumerate() {
             peer.send(&mut Part::copied(body, index + 1 < N)).unwrap();
         }
-        self.pattern.told().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().readable(&mut self.pipes, id);
     }
 
     /// Sends SUBSCRIBE or CANCEL from the peer.
     pub(super) fn peer_subscribes(&mut self, id: PipeId, topic: &[u8], subscribe: bool) {
         let prefix = if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() };
         self.peer(id).send_command(&[prefix, topic].concat());
-        self.pattern.told().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().readable(&mut self.pipes, id);
     }
 
     /// The next message that has arrived at the peer.
@@ -197,11 +197,11 @@ impl Bed {
     }
 
     fn sends_by_route(&mut self, body: &[u8], more: bool) -> bool {
-        let Bed { pattern: Routed { routes, .. }, pipes, .. } = self;
+        let TestBed { pattern: Routed { routes, .. }, pipes, .. } = self;
         if more {
-            return routes.begin(pipes, body);
+            return routes.try_begin_addressed(pipes, body);
         }
-        routes.send_at_once(pipes, body, false)
+        routes.try_send_short(pipes, body, false)
             || routes.send(pipes, &mut Part::copied(body, false)) == Ok(true)
     }
 
@@ -239,7 +239,7 @@ impl Bed {
     }
 
     fn receives_by_route(&mut self, part: &mut Message) -> Option<Received> {
-        let Bed { pattern: Routed { routes, .. }, pipes, .. } = self;
+        let TestBed { pattern: Routed { routes, .. }, pipes, .. } = self;
         match routes.recv(pipes, |pipe| pipe.recv_last_message(part)) {
             Some(len) => Some(Received { len, more: false }),
             None => routes.recv_name(pipes, &mut Target::Message(part)),
@@ -283,7 +283,7 @@ impl Bed {
     pub(super) fn fill(&mut self, id: PipeId) -> usize {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;
-        while pipe.has_room(Else::Wait) {
+        while pipe.has_room(OnFull::Wait) {
             pipe.send(&mut Part::copied(b"filler", false)).unwrap();
             sent += 1;
         }

@@ -6,10 +6,10 @@
 //! as long as it is here, for callers that keep their own lists.
 //!
 //! No operation iterates over all topics, because peers decide how many there are. The trie is
-//! built and dissolved by a few topics with each change ([`Topics::tidy`]). Until it has all
+//! built and dissolved by a few topics with each change ([`Topics::clean_up`]). Until it has all
 //! topics, lookups do not use it.
 
-use crate::error::{NoMemory, at_hand};
+use crate::error::{NoMemory, check_memory};
 use slots::Slots;
 use trie::Trie;
 
@@ -70,9 +70,9 @@ pub(crate) struct Topics<V> {
     many: bool,
     trie: Option<Trie>,
     /// The topics of all slots below this one are in the trie. `ALL` once the trie can be used.
-    upto: u32,
+    trie_end: u32,
     /// True if the trie is being dissolved.
-    dwindles: bool,
+    is_dissolving: bool,
 }
 
 impl<V> Default for Topics<V> {
@@ -83,8 +83,8 @@ impl<V> Default for Topics<V> {
             lengths: Vec::new(),
             many: false,
             trie: None,
-            upto: 0,
-            dwindles: false,
+            trie_end: 0,
+            is_dissolving: false,
         }
     }
 }
@@ -155,7 +155,7 @@ impl<V> Topics<V> {
         if let Some(trie) = &mut self.trie {
             trie.make_room(topic.len())?;
         }
-        at_hand(SMALL_PIECES + topic.len())
+        check_memory(SMALL_PIECES + topic.len())
     }
 
     /// Returns the slot of `topic`, which is added with a default value if it is new.
@@ -178,12 +178,12 @@ impl<V> Topics<V> {
             }
         }
         self.many |= self.lengths.len() > MANY_LENGTHS && !self.exact;
-        if slot < self.upto
+        if slot < self.trie_end
             && let Some(trie) = &mut self.trie
         {
             trie.insert(topic, slot);
         }
-        self.tidy(self.step());
+        self.clean_up(self.step());
         slot
     }
 
@@ -197,16 +197,16 @@ impl<V> Topics<V> {
             }
         }
         self.many &= self.lengths.len() > FEW_LENGTHS;
-        if slot < self.upto
+        if slot < self.trie_end
             && let Some(trie) = &mut self.trie
         {
             if trie.make_room(taken.topic.len()).is_ok() {
                 trie.remove(&taken.topic);
             } else {
-                (self.trie, self.upto) = (None, 0);
+                (self.trie, self.trie_end) = (None, 0);
             }
         }
-        self.tidy(self.step());
+        self.clean_up(self.step());
         Some((taken.topic, taken.value))
     }
 
@@ -217,44 +217,44 @@ impl<V> Topics<V> {
 
     /// True if `tidy` has no work to do.
     #[inline]
-    pub(crate) fn is_tidy(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         match &self.trie {
-            Some(trie) => self.upto == ALL && self.many && !trie.is_sparse(),
+            Some(trie) => self.trie_end == ALL && self.many && !trie.is_sparse(),
             None => !self.many,
         }
     }
 
     /// Advances a trie that is being built or dissolved, by at most `steps` topics. If there is no
     /// memory, drops the trie at once.
-    pub(crate) fn tidy(&mut self, mut steps: usize) {
-        while steps > 0 && !self.is_tidy() {
+    pub(crate) fn clean_up(&mut self, mut steps: usize) {
+        while steps > 0 && !self.is_clean() {
             let Some(trie) = &mut self.trie else {
-                (self.trie, self.upto, self.dwindles) = (Some(Trie::new()), 0, false);
+                (self.trie, self.trie_end, self.is_dissolving) = (Some(Trie::new()), 0, false);
                 continue;
             };
-            let next = self.slots.get(self.upto).map_or(0, |slot| slot.topic.len());
+            let next = self.slots.get(self.trie_end).map_or(0, |slot| slot.topic.len());
             if trie.make_room(next).is_err() {
-                (self.trie, self.upto) = (None, 0);
+                (self.trie, self.trie_end) = (None, 0);
                 return;
             }
-            if !self.dwindles && (self.upto == ALL || !self.many) {
-                self.dwindles = true;
-                self.upto = self.upto.min(self.slots.end());
+            if !self.is_dissolving && (self.trie_end == ALL || !self.many) {
+                self.is_dissolving = true;
+                self.trie_end = self.trie_end.min(self.slots.end());
             }
-            if self.dwindles && self.upto == 0 {
+            if self.is_dissolving && self.trie_end == 0 {
                 self.trie = None;
-            } else if self.dwindles {
-                self.upto -= 1;
-                if let Some(slot) = self.slots.get(self.upto) {
+            } else if self.is_dissolving {
+                self.trie_end -= 1;
+                if let Some(slot) = self.slots.get(self.trie_end) {
                     trie.remove(&slot.topic);
                 }
-            } else if self.upto >= self.slots.end() {
-                self.upto = ALL;
+            } else if self.trie_end >= self.slots.end() {
+                self.trie_end = ALL;
             } else {
-                if let Some(slot) = self.slots.get(self.upto) {
-                    trie.insert(&slot.topic, self.upto);
+                if let Some(slot) = self.slots.get(self.trie_end) {
+                    trie.insert(&slot.topic, self.trie_end);
                 }
-                self.upto += 1;
+                self.trie_end += 1;
             }
             steps -= 1;
         }
@@ -295,7 +295,7 @@ impl<V> Topics<V> {
             Some(slot) => found(&slot.value),
             None => true,
         };
-        if self.upto == ALL
+        if self.trie_end == ALL
             && let Some(trie) = &self.trie
         {
             return trie.prefixes(subject, at_slot);

@@ -10,19 +10,19 @@
 //! So the log's memory is bounded, and no member waits for the slowest.
 //!
 //! The owner itself writes to a few followers, by the flush rule. The I/O thread writes to many
-//! (`conn::Herd`). At the high-water mark and when the window is full, the owner always helps, so
-//! it is as fast as the connections are.
+//! (`conn::LogReaders`). At the high-water mark and when the window is full, the owner always
+//! helps, so it is as fast as the connections are.
 //!
 //! Messages with a large part bypass the log: they go through the queues by reference
-//! ([`Broadcast::part_ways`]).
+//! ([`Broadcast::detach_all`]).
 
 use super::{Pipe, PipeId, Pipes};
 use crate::conn::chore::Hint;
-use crate::conn::{Connection, Flushed, Herd};
+use crate::conn::{Connection, Flushed, LogReaders};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
 use crate::sync::Arc;
-use crate::timing::SELDOM;
-use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest};
+use crate::timing::RARE_INTERVAL;
+use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule};
 use tautline_io::clock;
 use tautline_proto::frame;
 
@@ -31,7 +31,7 @@ pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
 /// Up to this many followers, the owner itself writes to them. For more followers, the kernel's
 /// buffers exceed the caches.
-const CROWD: usize = 8;
+const MAX_OWNER_FOLLOWERS: usize = 8;
 
 struct Follower {
     pipe: PipeId,
@@ -49,7 +49,7 @@ impl Follower {
     }
 
     fn is_tight(&self) -> bool {
-        self.progress.behind() >= self.tight_at()
+        self.progress.pending_messages() >= self.tight_at()
     }
 }
 
@@ -57,8 +57,8 @@ impl Follower {
 pub(crate) struct Broadcast {
     log: Log,
     followers: Vec<Follower>,
-    others: Vec<PipeId>,
-    herd: Option<Arc<Herd>>,
+    queued_members: Vec<PipeId>,
+    log_readers: Option<Arc<LogReaders>>,
     rule: FlushRule,
     /// Set after the I/O thread has written the messages left in the log.
     hint: Arc<Hint>,
@@ -69,7 +69,7 @@ pub(crate) struct Broadcast {
     /// ZMQ_SNDHWM when the limits were read.
     send_hwm: u32,
     /// Messages until the next look at the others.
-    look_in: u32,
+    check_in: u32,
     /// Small messages still to come before the log is used again.
     small_in: u32,
 }
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Broadcast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Broadcast")
             .field("followers", &self.followers.len())
-            .field("others", &self.others)
+            .field("others", &self.queued_members)
             .finish_non_exhaustive()
     }
 }
@@ -89,40 +89,40 @@ impl Broadcast {
         Broadcast {
             log: Log::new(),
             followers: Vec::new(),
-            others: Vec::new(),
-            herd: None,
+            queued_members: Vec::new(),
+            log_readers: None,
             rule: FlushRule::default(),
             hint: Arc::new(Hint::new()),
             flushed_to: 0,
             check_at: 0,
             send_hwm: 0,
-            look_in: 0,
+            check_in: 0,
             small_in: 0,
         }
     }
 
     /// True if a pipe may be a member: it is a connection with a queue, and could follow a log.
-    pub(crate) fn takes(pipe: &mut Pipe) -> bool {
+    pub(crate) fn can_join(pipe: &mut Pipe) -> bool {
         pipe.outgoing.may_follow(&pipe.link)
     }
 
     /// Adds a member, from the next message on.
     pub(crate) fn join(&mut self, pipe: PipeId) {
-        self.others.push(pipe);
-        self.look_in = 0;
+        self.queued_members.push(pipe);
+        self.check_in = 0;
     }
 
     /// Removes a member. Its unsent messages go to its own queue.
     pub(crate) fn leave(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         if let Some(index) = self.followers.iter().position(|follower| follower.pipe == pipe) {
-            self.part_with(pipes, index);
+            self.detach_follower(pipes, index);
         }
-        self.others.retain(|&other| other != pipe);
+        self.queued_members.retain(|&other| other != pipe);
     }
 
     /// Returns the members that get messages through their own queue.
-    pub(crate) fn others(&self) -> &[PipeId] {
-        &self.others
+    pub(crate) fn queued_members(&self) -> &[PipeId] {
+        &self.queued_members
     }
 
     /// True if this member follows.
@@ -132,7 +132,7 @@ impl Broadcast {
 
     /// True if the broadcast has no members.
     pub(crate) fn is_empty(&self) -> bool {
-        self.followers.is_empty() && self.others.is_empty()
+        self.followers.is_empty() && self.queued_members.is_empty()
     }
 
     /// True if the log is in use.
@@ -142,18 +142,18 @@ impl Broadcast {
 
     /// Prepares for a message: makes members follow that can, and detaches followers without room.
     /// Returns false only if messages must not be dropped (`lossless`): a follower has no room, or
-    /// is refused a burst (see `Else::Refuse`).
+    /// is refused a burst (see `OnFull::Refuse`).
     #[inline]
     pub(crate) fn prepare(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
-        if !self.others.is_empty() {
-            self.look_at_others(pipes);
+        if !self.queued_members.is_empty() {
+            self.check_queued_members(pipes);
         }
         if self.send_hwm != pipes.options.send_hwm {
             self.take_limits(pipes);
         }
         self.log.messages() < self.check_at
             || self.followers.is_empty()
-            || self.check(pipes, lossless, patient)
+            || self.enforce_limits(pipes, lossless, patient)
     }
 
     /// Sends a message of one part, smaller than `LARGE`, to the followers. Followers that must be
@@ -161,7 +161,7 @@ impl Broadcast {
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
         if !self.log.fits(body.len() + frame::MAX_HEADER) {
-            self.turn(pipes, |_, _| ());
+            self.advance_chunk(pipes, |_, _| ());
         }
         self.log.append(body);
         self.published(body.len());
@@ -170,11 +170,11 @@ impl Broadcast {
     /// Does `prepare` and `send` in one step, if both have no decisions to make. Returns false if
     /// the followers have not got the message.
     #[inline(always)]
-    pub(super) fn send_at_once(&mut self, body: &[u8], send_hwm: u32) -> bool {
+    pub(super) fn try_send_fast(&mut self, body: &[u8], send_hwm: u32) -> bool {
         let sure = body.len() < LARGE
             && self.log.messages() < self.check_at
             && self.log.fits(body.len() + frame::MAX_HEADER)
-            && self.others.is_empty()
+            && self.queued_members.is_empty()
             && self.send_hwm == send_hwm
             && !self.followers.is_empty();
         if sure {
@@ -188,7 +188,7 @@ impl Broadcast {
     /// that must be detached for it.
     pub(crate) fn make_room(&mut self, pipes: &mut Pipes, len: usize, each: impl FnMut(&mut Pipes, PipeId)) {
         if self.has_followers() && !self.log.fits(len) {
-            self.turn(pipes, each);
+            self.advance_chunk(pipes, each);
         }
     }
 
@@ -200,48 +200,48 @@ impl Broadcast {
     }
 
     /// Detaches all followers, because a large message follows. Calls `each` for each of them.
-    pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
+    pub(crate) fn detach_all(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
         // Then `SELDOM` small messages also go through the queues.
-        self.small_in = SELDOM;
+        self.small_in = RARE_INTERVAL;
         while let Some(last) = self.followers.len().checked_sub(1) {
             let pipe = self.followers[last].pipe;
-            self.part_with(pipes, last);
+            self.detach_follower(pipes, last);
             each(pipes, pipe);
         }
     }
 
     /// Makes a follower one of the others.
-    fn part_with(&mut self, pipes: &mut Pipes, index: usize) {
+    fn detach_follower(&mut self, pipes: &mut Pipes, index: usize) {
         let follower = self.followers.swap_remove(index);
-        if let Some(herd) = &self.herd {
+        if let Some(herd) = &self.log_readers {
             herd.remove(&follower.connection);
         }
         if let Some(pipe) = pipes.get(follower.pipe) {
             pipe.outgoing.unfollow(&pipe.link);
         }
-        self.others.push(follower.pipe);
+        self.queued_members.push(follower.pipe);
     }
 
-    fn look_at_others(&mut self, pipes: &mut Pipes) {
+    fn check_queued_members(&mut self, pipes: &mut Pipes) {
         self.small_in = self.small_in.saturating_sub(1);
-        if self.look_in > 0 {
-            self.look_in -= 1;
-        } else if self.small_in == 0 && self.others.len() + self.followers.len() > 1 {
-            self.look_in = SELDOM;
-            self.let_follow(pipes);
+        if self.check_in > 0 {
+            self.check_in -= 1;
+        } else if self.small_in == 0 && self.queued_members.len() + self.followers.len() > 1 {
+            self.check_in = RARE_INTERVAL;
+            self.attach_followers(pipes);
         }
     }
 
     /// Makes the others with an empty queue follow.
-    fn let_follow(&mut self, pipes: &mut Pipes) {
-        let Broadcast { log, followers, others, herd, hint, .. } = self;
+    fn attach_followers(&mut self, pipes: &mut Pipes) {
+        let Broadcast { log, followers, queued_members: others, log_readers: herd, hint, .. } = self;
         let before = followers.len();
         others.retain(|&id| {
             let Some(pipe) = pipes.get(id) else { return true };
             let Some((connection, progress)) = pipe.outgoing.follow(&pipe.link, log, hint) else {
                 return true;
             };
-            let herd = herd.get_or_insert_with(|| Herd::new(log.length(), connection.io_side()));
+            let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io_side()));
             herd.add(connection.clone());
             followers.push(Follower { pipe: id, connection, progress, limit: 0 });
             false
@@ -269,8 +269,8 @@ impl Broadcast {
     /// still have no room. If messages must not be dropped, followers stay, and there is no room at
     /// the mark.
     #[cold]
-    fn check(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
-        if self.rule.has_some() && self.followers.iter().any(Follower::is_tight) {
+    fn enforce_limits(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
+        if self.rule.has_unflushed() && self.followers.iter().any(Follower::is_tight) {
             // To all of them, because it would be their turn next.
             self.flush(clock::ticks());
         }
@@ -278,25 +278,26 @@ impl Broadcast {
         let mut least = u64::from(u32::MAX);
         // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
         // read. But if messages may be dropped, the kernel should hold those that would be dropped.
-        let little = lossless && self.followers.len() >= CROWD;
+        let little = lossless && self.followers.len() >= MAX_OWNER_FOLLOWERS;
         // From the end, because the I/O thread starts at the beginning.
         for index in (0..self.followers.len()).rev() {
             let follower = &self.followers[index];
-            let mut behind = follower.progress.behind();
+            let mut behind = follower.progress.pending_messages();
             if behind >= follower.tight_at() {
                 follower.connection.keep_little_unsent(little);
                 if lossless {
                     // Notifies an owner that waits as a task or on ZMQ_FD.
-                    follower.connection.want_room();
+                    follower.connection.request_room();
                 }
                 follower.connection.flush_after_others();
-                behind = follower.progress.behind();
+                behind = follower.progress.pending_messages();
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
-                    let refused = !patient && pipe.is_some_and(|pipe| pipe.outgoing.mark.is_burst());
+                    let refused =
+                        !patient && pipe.is_some_and(|pipe| pipe.outgoing.high_water_mark.is_burst());
                     all_have_room &= behind < follower.limit && !refused;
                 } else if behind >= follower.tight_at() {
-                    self.part_with(pipes, index);
+                    self.detach_follower(pipes, index);
                     continue;
                 }
             }
@@ -312,8 +313,8 @@ impl Broadcast {
     /// Gets a new chunk for the log. Writes to followers that still read the oldest chunk. If that
     /// does not help, detaches them and calls `each` for each of them.
     #[cold]
-    fn turn(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
-        while !self.log.turn() {
+    fn advance_chunk(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
+        while !self.log.next_chunk() {
             let mut any = false;
             for index in (0..self.followers.len()).rev() {
                 let follower = &self.followers[index];
@@ -322,7 +323,7 @@ impl Broadcast {
                     follower.connection.flush_after_others();
                     if self.log.holds_oldest(&self.followers[index].progress) {
                         let pipe = self.followers[index].pipe;
-                        self.part_with(pipes, index);
+                        self.detach_follower(pipes, index);
                         each(pipes, pipe);
                     }
                 }
@@ -336,9 +337,9 @@ impl Broadcast {
 
     #[inline]
     fn published(&mut self, len: usize) {
-        if self.followers.len() > CROWD {
-            if let Some(herd) = &self.herd {
-                herd.look_after();
+        if self.followers.len() > MAX_OWNER_FOLLOWERS {
+            if let Some(herd) = &self.log_readers {
+                herd.schedule_round();
             }
         } else if self.rule.count() || self.hint.take() {
             self.flush_by_rule(len);
@@ -375,14 +376,14 @@ impl Broadcast {
                 Some(Flushed::NoLink) => {}
                 // As in `Outgoing::flushed`.
                 _ => {
-                    connection.leave_to_residual(start, Rest::Told);
+                    connection.leave_to_residual(start, Deferred::WatchNotified);
                 }
             }
         }
         self.flushed_to = self.log.bytes();
         let end = clock::ticks();
         self.followers.iter().for_each(|follower| follower.connection.note_work(end));
-        self.rule.flushed(start, end, drained);
+        self.rule.record_flush(start, end, drained);
     }
 }
 

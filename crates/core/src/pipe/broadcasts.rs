@@ -12,7 +12,7 @@ impl Pipes {
     ///
     /// Does not check for room. As a follower the pipe had room. Its own queue now holds all its
     /// unsent messages and gives credit in steps.
-    pub(crate) fn begin_promised(&mut self, pipe: PipeId, parts: &[u8]) -> bool {
+    pub(crate) fn continue_in_queue(&mut self, pipe: PipeId, parts: &[u8]) -> bool {
         let Some(pipe) = self.get(pipe).filter(|pipe| !pipe.has_ended()) else { return false };
         parts.is_empty() || pipe.outgoing.begin_encoded(parts)
     }
@@ -39,8 +39,8 @@ impl Pipes {
     /// Sends a message of one part to the members of this broadcast, if all of them follow and
     /// certainly have room. Returns false if it was sent to no member.
     #[inline(never)]
-    pub(crate) fn publish_at_once(&mut self, number: u32, body: &[u8]) -> bool {
+    pub(crate) fn try_publish_fast(&mut self, number: u32, body: &[u8]) -> bool {
         let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };
-        broadcast.send_at_once(body, self.options.send_hwm)
+        broadcast.try_send_fast(body, self.options.send_hwm)
     }
 }

@@ -4,7 +4,7 @@
 //! The mark belongs to the thread. So a message that is sent without a cork pays no cost: the mark
 //! is checked only where the flush rule is asked anyway.
 
-use super::errands::Left;
+use super::errands::PipesShared;
 use crate::sync::Arc;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -20,12 +20,12 @@ pub struct Cork {
     /// Value of the cork before this one.
     former: usize,
     /// Binds the cork to its thread.
-    here: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl Cork {
-    pub(super) fn new(left: &Arc<Left>) -> Cork {
-        Cork { former: CORKED.replace(Arc::as_ptr(left).addr()), here: PhantomData }
+    pub(super) fn new(left: &Arc<PipesShared>) -> Cork {
+        Cork { former: CORKED.replace(Arc::as_ptr(left).addr()), not_send: PhantomData }
     }
 }
 
@@ -36,7 +36,7 @@ impl Drop for Cork {
 }
 
 /// True if the socket of this pipe is corked.
-pub(super) fn holds(left: Option<&Arc<Left>>) -> bool {
+pub(super) fn is_corked(left: Option<&Arc<PipesShared>>) -> bool {
     let corked = CORKED.get();
     corked != 0 && left.is_some_and(|left| Arc::as_ptr(left).addr() == corked)
 }

@@ -12,11 +12,11 @@ use crate::sync::{Arc, Mutex, lock};
 /// The pipes that have something to be done before their owner sleeps, of however many. And what
 /// the pipes of a socket count together.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct PipesShared {
     /// The flush rule has left something queued in these.
     pub(super) unflushed: Mutex<Vec<PipeId>>,
     /// These were left to the sweep, and then to give up their memory.
-    pub(super) unrested: Mutex<Vec<PipeId>>,
+    pub(super) unreleased: Mutex<Vec<PipeId>>,
     /// Messages that had no peer to go to.
     // Relaxed: own, the owner's; a number to others.
     unroutable: AtomicU64,
@@ -27,10 +27,10 @@ pub(crate) struct Left {
     // Relaxed: own, the owner's; a number to others.
     topics_refused: AtomicU64,
     /// The routing id of the last message that had no peer to go to, if the socket is observed.
-    astray: OnceLock<Mutex<Vec<u8>>>,
+    last_unroutable_id: OnceLock<Mutex<Vec<u8>>>,
 }
 
-impl Left {
+impl PipesShared {
     /// Messages that had no peer to go to.
     pub(crate) fn unroutable(&self) -> u64 {
         self.unroutable.load(Relaxed)
@@ -40,7 +40,7 @@ impl Left {
     #[cold]
     pub(crate) fn count_unroutable(&self, name: &[u8]) {
         self.unroutable.store(self.unroutable() + 1, Relaxed);
-        if let Some(astray) = self.astray.get() {
+        if let Some(astray) = self.last_unroutable_id.get() {
             let mut astray = lock(astray);
             astray.clear();
             astray.extend_from_slice(name);
@@ -70,35 +70,35 @@ impl Left {
     }
 
     /// From now on the routing id of the last message that had no peer to go to is kept.
-    pub(crate) fn keep_astray(&self) {
-        let _ = self.astray.set(Mutex::default());
+    pub(crate) fn record_unroutable_ids(&self) {
+        let _ = self.last_unroutable_id.set(Mutex::default());
     }
 
     /// The routing id of the last one.
-    pub(crate) fn astray(&self) -> Vec<u8> {
-        self.astray.get().map_or_else(Vec::new, |astray| lock(astray).clone())
+    pub(crate) fn last_unroutable_id(&self) -> Vec<u8> {
+        self.last_unroutable_id.get().map_or_else(Vec::new, |astray| lock(astray).clone())
     }
 }
 
 /// What one pipe has told its owner.
 #[derive(Debug, Default)]
-pub(super) struct Errands {
+pub(super) struct DeferredWork {
     /// That it must be flushed.
     pub(super) flush: bool,
     /// That it is to give up its memory.
-    pub(super) rest: bool,
+    pub(super) release: bool,
     /// The pipe's name, and where it tells this.
-    list: Option<(PipeId, Arc<Left>)>,
+    list: Option<(PipeId, Arc<PipesShared>)>,
 }
 
-impl Errands {
+impl DeferredWork {
     /// The pipe has a name and an owner.
-    pub(super) fn attach(&mut self, id: PipeId, list: Arc<Left>) {
+    pub(super) fn attach(&mut self, id: PipeId, list: Arc<PipesShared>) {
         self.list = Some((id, list));
     }
 
     /// Something stays queued: the owner flushes it before it sleeps.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn defer_flush(&mut self) {
         if let (Some((id, list)), false) = (&self.list, self.flush) {
             lock(&list.unflushed).push(*id);
             self.flush = true;
@@ -106,15 +106,15 @@ impl Errands {
     }
 
     /// What is queued was left to the sweep, and the memory of the queue is given up after it.
-    pub(super) fn leave_unrested(&mut self) {
-        if let (Some((id, list)), false) = (&self.list, self.rest) {
-            lock(&list.unrested).push(*id);
-            self.rest = true;
+    pub(super) fn defer_release(&mut self) {
+        if let (Some((id, list)), false) = (&self.list, self.release) {
+            lock(&list.unreleased).push(*id);
+            self.release = true;
         }
     }
 
     /// Whether the owner is corked.
     pub(super) fn is_corked(&self) -> bool {
-        cork::holds(self.list.as_ref().map(|(_, left)| left))
+        cork::is_corked(self.list.as_ref().map(|(_, left)| left))
     }
 }

@@ -8,7 +8,7 @@ use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
-use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest, framed, is_full_write};
+use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
 use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
 
@@ -20,17 +20,17 @@ const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 /// its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
-        Store::Queue(writer) if lean => connection.flush_and_rest(writer),
+        Store::Queue(writer) if lean => connection.flush_and_release_memory(writer),
         _ => connection.try_flush(),
     }
 }
 
 /// The rule learns what a flush from `start` to `end` has come to. One that had no stream to write
 /// to says nothing of what a write costs.
-pub(super) fn learn(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
+pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
     match flushed {
-        Some(Flushed::NoLink) | None => rule.not_written(),
-        Some(flushed) => rule.flushed(start, end, flushed == Flushed::Drained),
+        Some(Flushed::NoLink) | None => rule.record_no_write(),
+        Some(flushed) => rule.record_flush(start, end, flushed == Flushed::Drained),
     }
 }
 
@@ -39,19 +39,19 @@ impl Outgoing {
     /// asked before the next sleep too: what the pipe has to send is in a log, of which it hears
     /// nothing, or it does not wake its peer itself.
     pub(super) fn flush(&mut self, link: &Link) -> bool {
-        self.errands.flush = self.follows.is_some() || self.quiet;
+        self.deferred.flush = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = link else {
             self.ring(link);
-            return self.errands.flush;
+            return self.deferred.flush;
         };
         let pending = match &self.store {
-            _ if self.behind() > 0 => true,
+            _ if self.pending_in_log() > 0 => true,
             Store::Queue(writer) => writer.unflushed_bytes() > 0,
             Store::Slot(slot) => slot.is_full(),
         };
         // Or the residual timer has written it, and the memory is still there.
         let unrested = self.lean && matches!(&self.store, Store::Queue(writer) if writer.holds_memory());
-        if (pending || unrested) && !connection.swept.is_set() {
+        if (pending || unrested) && !connection.sweep_mark.is_set() {
             let start = clock::ticks();
             let flushed = write_out(connection, &mut self.store, self.lean);
             match flushed {
@@ -64,17 +64,17 @@ impl Outgoing {
                 _ => {}
             }
             if pending {
-                learn(&mut self.flush, start, clock::ticks(), flushed);
+                record_flush(&mut self.flush, start, clock::ticks(), flushed);
             }
         }
-        self.errands.flush
+        self.deferred.flush
     }
 
     /// A corked batch has ended: as `flush`, but batches that make a stream are written by the
     /// flush rule.
     pub(super) fn end_batch(&mut self, link: &Link) -> bool {
-        if crowd::is_on() && self.leave_to_sweep(link) {
-            self.errands.flush = false;
+        if crowd::is_active() && self.leave_to_sweep(link) {
+            self.deferred.flush = false;
             return false;
         }
         if let (Link::Wire(connection), Store::Queue(_), None) = (link, &self.store, &self.follows) {
@@ -97,7 +97,7 @@ impl Outgoing {
 
     /// The same for an inproc peer, which is woken if it sleeps.
     #[inline(always)]
-    pub(super) fn tell(&mut self, end: &InprocEnd, len: usize, patient: bool) {
+    pub(super) fn notify_inproc(&mut self, end: &InprocEnd, len: usize, patient: bool) {
         if !self.quiet {
             end.notify();
         }
@@ -116,11 +116,11 @@ impl Outgoing {
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
         }
-        if self.errands.is_corked() && !self.has_full_write(len) {
-            self.errands.leave();
+        if self.deferred.is_corked() && !self.has_full_write(len) {
+            self.deferred.defer_flush();
             return;
         }
-        if crowd::is_on() && !reply && self.leave_to_sweep(link) {
+        if crowd::is_active() && !reply && self.leave_to_sweep(link) {
             return;
         }
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
@@ -129,7 +129,7 @@ impl Outgoing {
             Decision::Flush => {
                 let flushed = write_out(connection, &mut self.store, self.lean);
                 if !reply {
-                    crowd::flushed(Arc::as_ptr(connection).addr(), start, clock::ticks());
+                    crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
                 self.flushed(link, start, flushed, patient);
             }
@@ -137,7 +137,7 @@ impl Outgoing {
                 if connection.leave_to_residual(start, rest) {
                     self.flush.resume(clock::ticks());
                 }
-                self.errands.leave();
+                self.deferred.defer_flush();
             }
         }
     }
@@ -152,10 +152,10 @@ impl Outgoing {
     /// the other way finds out, every few messages.
     #[inline]
     fn is_left_to_sweep(&self, link: &Link) -> bool {
-        !self.answering
+        !self.received_since_send
             && self.flush.count_so_far() < SWEPT_UNSEEN
-            && (self.errands.rest || !self.lean)
-            && matches!(link, Link::Wire(connection) if connection.swept.is_set())
+            && (self.deferred.release || !self.lean)
+            && matches!(link, Link::Wire(connection) if connection.sweep_mark.is_set())
     }
 
     /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or
@@ -167,30 +167,30 @@ impl Outgoing {
         if writer.unflushed_bytes() >= FULL_BYTES {
             return false;
         }
-        if !connection.swept.is_set() {
-            if !crowd::goes_on(clock::ticks(), connection.sweeper_is_idle()) {
+        if !connection.sweep_mark.is_set() {
+            if !crowd::should_continue(clock::ticks(), connection.sweeper_is_idle()) {
                 return false;
             }
             if let Some(round) = connection.leave_to_sweep() {
-                crowd::marked(round);
+                crowd::record_mark(round);
             }
         }
-        self.flush.swept();
+        self.flush.record_sweep();
         if self.lean {
-            self.errands.leave_unrested();
+            self.deferred.defer_release();
         }
         true
     }
 
     /// The sweep has come by: gives up the queue's memory, unless more has come since, or the
     /// kernel is full.
-    pub(super) fn rest(&mut self, link: &Link) {
-        self.errands.rest = false;
+    pub(super) fn release_memory(&mut self, link: &Link) {
+        self.deferred.release = false;
         if let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store)
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
-            connection.flush_and_rest(writer);
+            connection.flush_and_release_memory(writer);
         }
     }
 
@@ -201,7 +201,7 @@ impl Outgoing {
         if flushed.is_some() {
             connection.note_work(end);
         }
-        learn(&mut self.flush, start, end, flushed);
+        record_flush(&mut self.flush, start, end, flushed);
         match flushed {
             Some(Flushed::Drained) => self.pacer.caught_up(),
             // The session that begins will write all that is queued.
@@ -210,8 +210,8 @@ impl Outgoing {
             // sender that goes on does it itself. The thread that is writing, the I/O thread most
             // likely, may not have seen the last message: it is not woken for that in a stream.
             _ => {
-                connection.leave_to_residual(start, Rest::Told);
-                self.errands.leave();
+                connection.leave_to_residual(start, Deferred::WatchNotified);
+                self.deferred.defer_flush();
                 if flushed.is_none() {
                     self.flush.ask_after(HABIT.into());
                 }
@@ -252,8 +252,8 @@ impl Outgoing {
         });
         queued?;
         if flushed == Some(Flushed::Drained) {
-            writer.count_beside();
-            writer.add_aside((1, framed(body.len())));
+            writer.count_bypass();
+            writer.add_bypass((1, framed(body.len())));
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.pacer.set_stuck(connection.writes());

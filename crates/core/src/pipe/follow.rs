@@ -10,16 +10,16 @@ use crate::sync::Arc;
 
 impl Outgoing {
     /// How many messages of the log wait for the peer, if it follows one.
-    pub(super) fn behind(&self) -> u64 {
-        self.follows.as_ref().map_or(0, |progress| progress.behind())
+    pub(super) fn pending_in_log(&self) -> u64 {
+        self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
     /// An inproc peer is not woken with each message from now on: `Summons` does it.
-    pub(super) fn keep_quiet(&mut self, link: &Link) -> Option<Doorbell> {
+    pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();
         let bell = (!std::mem::replace(&mut self.quiet, true)).then(|| end.doorbell());
-        self.errands.leave();
+        self.deferred.defer_flush();
         bell
     }
 
@@ -54,9 +54,9 @@ impl Outgoing {
             return None;
         }
         let connection = connection.clone();
-        self.errands.leave();
+        self.deferred.defer_flush();
         // A look from outside sees too little for a moment, and not too much.
-        writer.take_off_aside(progress.published());
+        writer.subtract_bypass(progress.published());
         connection.set_followed(Some(progress.clone()));
         self.follows = Some(progress.clone());
         Some((connection, progress))
@@ -72,8 +72,8 @@ impl Outgoing {
             connection.unfollow(writer);
             // What was moved is counted by the queue from now on.
             let after = writer.written();
-            writer.take_off_aside((after.0 - before.0, after.1 - before.1));
-            writer.add_aside(progress.published());
+            writer.subtract_bypass((after.0 - before.0, after.1 - before.1));
+            writer.add_bypass(progress.published());
             // No other thread may look after it any more.
             connection.watch_residual();
         }

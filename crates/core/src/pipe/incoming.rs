@@ -1,10 +1,10 @@
 //! The incoming half of a pipe: it returns the queued messages part by part.
 
-use super::aside::Aside;
+use super::unqueued::Unqueued;
 use super::{Link, Received, Store, Target};
 use crate::error::NoMemory;
 use crate::message::{Message, Metadata};
-use crate::queue::{FrameReader, Head, Slot};
+use crate::queue::{FrameHead, FrameReader, LatestMessage};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
@@ -14,17 +14,17 @@ use tautline_proto::frame;
 pub(super) struct Incoming {
     pub(super) store: Store<FrameReader>,
     /// Properties of the peer that received messages carry, if there are any.
-    pub(super) described: Option<Arc<Metadata>>,
+    pub(super) metadata: Option<Arc<Metadata>>,
     /// State that most pipes do not need.
-    pub(super) aside: Option<Box<Aside>>,
+    pub(super) unqueued: Option<Box<Unqueued>>,
     /// True for one pipe of many: the queue holds no memory while it is empty.
     lean: bool,
 }
 
 impl Incoming {
     /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(store: Result<FrameReader, Arc<Slot>>) -> Self {
-        Incoming { store: store.into(), described: None, aside: None, lean: false }
+    pub(super) fn new(store: Result<FrameReader, Arc<LatestMessage>>) -> Self {
+        Incoming { store: store.into(), metadata: None, unqueued: None, lean: false }
     }
 
     /// True if a whole message can be received, after a look at the queue.
@@ -32,16 +32,16 @@ impl Incoming {
     pub(super) fn can_recv_now(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(reader) => {
-                reader.ready() || {
+                reader.is_ready() || {
                     self.found_empty(link);
                     // Messages that were held back at the high-water mark are available at once.
                     match &mut self.store {
-                        Store::Queue(reader) => reader.ready() || self.has_notes(),
+                        Store::Queue(reader) => reader.is_ready() || self.has_event_messages(),
                         Store::Slot(_) => false,
                     }
                 }
             }
-            Store::Slot(slot) => slot.is_full() || self.has_notes(),
+            Store::Slot(slot) => slot.is_full() || self.has_event_messages(),
         }
     }
 
@@ -53,32 +53,32 @@ impl Incoming {
     }
 
     /// True if everything that was seen is received.
-    pub(super) fn is_read(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if !reader.has_more())
     }
 
     /// See `Pipe::sees_more`.
     #[inline]
-    pub(super) fn sees_more(&self) -> bool {
+    pub(super) fn may_have_message(&self) -> bool {
         match &self.store {
-            Store::Queue(reader) => reader.sees_more(),
+            Store::Queue(reader) => reader.has_published_frame(),
             Store::Slot(_) => false,
         }
     }
 
     /// See `Pipe::is_silent`.
     #[inline]
-    pub(super) fn is_silent(&self, link: &Link) -> bool {
+    pub(super) fn is_known_empty(&self, link: &Link) -> bool {
         match (&self.store, link) {
             (Store::Queue(reader), Link::Wire(connection)) => {
-                !reader.sees_more() && !connection.is_paused() && !self.has_notes()
+                !reader.has_published_frame() && !connection.is_paused() && !self.has_event_messages()
             }
             _ => false,
         }
     }
 
     /// Returns a number that changes with each message that comes.
-    pub(super) fn arrived(&self) -> u64 {
+    pub(super) fn arrival_count(&self) -> u64 {
         match &self.store {
             Store::Queue(reader) => reader.arrived(),
             Store::Slot(_) => 0,
@@ -97,7 +97,7 @@ impl Incoming {
     pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
         let len = reader.read_last(message)?;
-        message.describe(self.described.as_ref());
+        message.replace_metadata(self.metadata.as_ref());
         Some(len)
     }
 
@@ -115,7 +115,7 @@ impl Incoming {
                 },
                 Target::Message(message) => {
                     let Some(head) = reader.read_message(message)? else { return Ok(None) };
-                    message.describe(self.described.as_ref());
+                    message.replace_metadata(self.metadata.as_ref());
                     head
                 }
             };
@@ -126,20 +126,24 @@ impl Incoming {
     }
 
     /// See `Pipe::recv_any`.
-    pub(super) fn recv_any(&mut self, link: &Link, message: &mut Message) -> Result<Option<Head>, NoMemory> {
+    pub(super) fn recv_any(
+        &mut self,
+        link: &Link,
+        message: &mut Message,
+    ) -> Result<Option<FrameHead>, NoMemory> {
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         let Some(head) = reader.read_message(message)? else {
             if self.lean {
-                self.rest(link);
+                self.release_memory(link);
             }
             return Ok(None);
         };
-        message.describe(self.described.as_ref());
+        message.replace_metadata(self.metadata.as_ref());
         Ok(Some(head))
     }
 
     /// See `Pipe::head`.
-    pub(super) fn head(&mut self) -> Option<Head> {
+    pub(super) fn head(&mut self) -> Option<FrameHead> {
         let Store::Queue(reader) = &mut self.store else { return None };
         loop {
             let head = reader.head()?;
@@ -198,16 +202,16 @@ impl Incoming {
         let (Link::Inproc(end), Store::Queue(reader)) = (link, &mut self.store) else { return };
         if reader.queued() <= u64::from(most) {
             reader.credit();
-            end.give_room();
+            end.notify_room();
         }
     }
 
     /// Releases the memory of an empty queue until the next message comes.
-    fn rest(&mut self, link: &Link) {
+    fn release_memory(&mut self, link: &Link) {
         if let (Link::Wire(connection), Store::Queue(reader)) = (link, &mut self.store)
             && reader.holds_memory()
         {
-            connection.rest_incoming(reader);
+            connection.release_incoming_memory(reader);
         }
     }
 
@@ -223,11 +227,11 @@ impl Incoming {
                     connection.resume();
                 }
                 if self.lean {
-                    self.rest(link);
+                    self.release_memory(link);
                 }
             }
             // The reader has given credit when it found the queue empty.
-            Link::Inproc(end) => end.give_room(),
+            Link::Inproc(end) => end.notify_room(),
         }
     }
 }

@@ -1,21 +1,21 @@
 //! The outgoing half of a pipe: sent messages go into its queue, and from there to the peer by the
 //! flush rule.
 
-use super::aside::Uncounted;
-use super::errands::Errands;
+use super::errands::DeferredWork;
 use super::pace::Pacer;
-use super::room::Mark;
+use super::room::HighWaterMark;
+use super::unqueued::MessageCounts;
 use super::{Body, Link, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use crate::message::Message;
-use crate::queue::{COPIED, FrameWriter, Progress, Slot};
+use crate::queue::{COPIED, FrameWriter, LatestMessage, Progress};
 use crate::sync::Arc;
 use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
 use tautline_proto::frame;
 
-/// State of sending only. The fields that each message touches come first (`END_OF_BEGINNING`).
+/// State of sending only. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]
 pub(super) struct Outgoing {
     pub(super) store: Store<FrameWriter>,
@@ -24,39 +24,39 @@ pub(super) struct Outgoing {
     /// True if some parts of a message were appended, but not the last one.
     pub(super) in_message: bool,
     /// True if a message was received since the last message was sent.
-    pub(super) answering: bool,
+    pub(super) received_since_send: bool,
     /// True if the inproc peer is not woken with each message (see `Summons`).
     pub(super) quiet: bool,
     /// True for one pipe of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
-    pub(super) errands: Errands,
+    pub(super) deferred: DeferredWork,
     pub(super) flush: FlushRule,
     /// Progress of the connection in the log that it reads (see `Broadcast`). If it is set,
     /// messages go to the log.
     pub(super) follows: Option<Arc<Progress>>,
-    pub(super) mark: Mark,
+    pub(super) high_water_mark: HighWaterMark,
     pub(super) pacer: Pacer,
     /// Counts of the slot (ZMQ_CONFLATE).
-    pub(super) conflated: Option<Box<Uncounted>>,
+    pub(super) conflated: Option<Box<MessageCounts>>,
 }
 
 impl Outgoing {
     /// End of the fields that each message touches, except for the beginning of the flush rule.
-    pub(super) const END_OF_BEGINNING: usize = offset_of!(Outgoing, flush);
+    pub(super) const HOT_FIELDS_END: usize = offset_of!(Outgoing, flush);
 
     /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(store: Result<FrameWriter, Arc<Slot>>) -> Self {
+    pub(super) fn new(store: Result<FrameWriter, Arc<LatestMessage>>) -> Self {
         Outgoing {
             store: store.into(),
             ended: false,
             in_message: false,
-            answering: false,
+            received_since_send: false,
             quiet: false,
             lean: false,
-            errands: Errands::default(),
+            deferred: DeferredWork::default(),
             flush: FlushRule::default(),
             follows: None,
-            mark: Mark::default(),
+            high_water_mark: HighWaterMark::default(),
             pacer: Pacer::default(),
             conflated: None,
         }
@@ -176,7 +176,7 @@ impl Outgoing {
 
     /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.
     pub(super) fn set_inproc_limit(&mut self, end: &InprocEnd, send_hwm: u32) {
-        self.mark.send_hwm = send_hwm;
+        self.high_water_mark.send_hwm = send_hwm;
         if let Store::Queue(writer) = &mut self.store {
             writer.set_limit(end.send_limit(send_hwm));
         }

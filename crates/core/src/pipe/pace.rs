@@ -57,7 +57,7 @@ impl Pacer {
     fn pace_large(&mut self, store: &mut Store<FrameWriter>) {
         if !without(Rule::Pace)
             && let Store::Queue(writer) = store
-            && writer.is_ahead(INPROC_PACE_BYTES)
+            && writer.has_wire_bytes_in_flight(INPROC_PACE_BYTES)
         {
             self.await_inproc_peer(writer);
         }
@@ -68,7 +68,7 @@ impl Pacer {
     #[cold]
     fn await_inproc_peer(&mut self, writer: &FrameWriter) {
         let mut consumed = writer.consumed();
-        while writer.ahead() >= INPROC_PACE_BYTES && !self.is_stuck(consumed) {
+        while writer.wire_bytes_in_flight() >= INPROC_PACE_BYTES && !self.is_stuck(consumed) {
             let has_taken = |times| {
                 Ok::<_, Infallible>((0..times).any(|_| {
                     std::hint::spin_loop();

@@ -41,7 +41,11 @@ impl Peer {
 
     /// Delivers the peer's name as a first part, with its properties.
     #[inline]
-    pub(super) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Result<Received, NoMemory> {
+    pub(super) fn deliver_routing_id(
+        &self,
+        name: &[u8],
+        target: &mut Target<'_>,
+    ) -> Result<Received, NoMemory> {
         let received = target.put(name, true)?;
         if let Target::Message(message) = target {
             message.set_metadata(self.metadata());

@@ -2,20 +2,20 @@
 
 mod socket;
 
+use super::address_cache::{self, AddressCache, IdKey};
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
-use super::errands::Left;
-use super::looks::Looks;
-use super::names::{self, Key, Names};
-use super::slots::Slots;
-use super::{Else, Pipe, PipeId, Received, Target, Traffic};
+use super::errands::PipesShared;
+use super::pipe_table::PipeTable;
+use super::send_checks::SendChecks;
+use super::{OnFull, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::options::Options;
-use crate::queue::Head;
+use crate::queue::FrameHead;
 use crate::sync::{Arc, lock};
 use crate::timing::crowd;
 use std::ops::{Deref, DerefMut};
@@ -41,21 +41,21 @@ struct Past {
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
-    pub(super) slots: Slots,
+    pub(super) slots: PipeTable,
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
-    pub(crate) names: Names,
+    pub(crate) address_cache: AddressCache,
     /// True while a message is partly received: the next part belongs to it.
     pub(crate) receiving: bool,
     /// True if a frame was received with `recv_any`.
-    pub(crate) heard: bool,
+    pub(crate) has_read_commands: bool,
     vacant: Vec<u32>,
     /// Numbers that no other pipe may get, even if their pipe is already removed.
-    held: Vec<PipeId>,
+    reserved: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
     /// Counters shared by the pipes, and the work that they have left to do.
-    pub(crate) left: Arc<Left>,
+    pub(crate) shared: Arc<PipesShared>,
     /// Number of inproc pipes, and number of other pipes.
     inproc: usize,
     wires: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Pipes {
     /// Services of the I/O thread for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
     /// Checks of the owner before it sends.
-    pub(crate) looks: Looks,
+    pub(crate) send_checks: SendChecks,
     /// The current options of the socket, shared with its connections until an option changes.
     pub(crate) options: Arc<Options>,
 }
@@ -73,21 +73,21 @@ impl Pipes {
     /// Returns a set without pipes.
     fn new(options: Arc<Options>) -> Self {
         Pipes {
-            slots: Slots::default(),
+            slots: PipeTable::default(),
             broadcasts: Vec::new(),
-            names: Names::new(),
+            address_cache: AddressCache::new(),
             receiving: false,
-            heard: false,
+            has_read_commands: false,
             vacant: Vec::new(),
-            held: Vec::new(),
+            reserved: Vec::new(),
             closing: Vec::new(),
-            left: Arc::default(),
+            shared: Arc::default(),
             inproc: 0,
             wires: 0,
             lean: false,
             io: None,
             past: None,
-            looks: Looks::new(),
+            send_checks: SendChecks::new(),
             options,
         }
     }
@@ -111,9 +111,9 @@ impl Pipes {
     /// than the memory accesses.)
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8], table: impl FnOnce() -> Option<PipeId>) -> Option<PipeId> {
-        self.find_by_key(Key::of(name), name).or_else(|| {
+        self.find_by_key(IdKey::of(name), name).or_else(|| {
             let pipe = table()?;
-            self.names.addressed(pipe);
+            self.address_cache.record_addressed(pipe);
             Some(pipe)
         })
     }
@@ -121,36 +121,36 @@ impl Pipes {
     /// Returns the pipe of the name with this key, if it was found twice in a row and certainly has
     /// room.
     #[inline(always)]
-    pub(super) fn addressed_again(&mut self, key: Key) -> Option<PipeId> {
-        let id = self.names.known(key)?;
-        let pipe = self.slots.get_unnoted(id)?;
-        pipe.has_room(Else::Ask).then_some(id)
+    pub(super) fn find_repeated(&mut self, key: IdKey) -> Option<PipeId> {
+        let id = self.address_cache.find_repeated(key)?;
+        let pipe = self.slots.get_unrecorded(id)?;
+        pipe.has_room(OnFull::SlowPath).then_some(id)
     }
 
     /// Returns the pipe of this name, if it is the expected one and certainly has room. A separate
     /// function, so that it costs the other paths no registers.
     #[inline(never)]
-    pub(super) fn addressed_in_turn(&mut self, key: Key, name: &[u8]) -> Option<PipeId> {
+    pub(super) fn find_predicted(&mut self, key: IdKey, name: &[u8]) -> Option<PipeId> {
         let id = self.find_by_key(key, name)?;
-        self.get(id)?.has_room(Else::Ask).then_some(id)
+        self.get(id)?.has_room(OnFull::SlowPath).then_some(id)
     }
 
     #[inline(always)]
-    fn find_by_key(&mut self, key: Key, name: &[u8]) -> Option<PipeId> {
+    fn find_by_key(&mut self, key: IdKey, name: &[u8]) -> Option<PipeId> {
         if name.is_empty() {
             return None;
         }
-        let found = self.names.find(key)?;
-        if !key.is_whole() && self.get(found.pipe)?.peer.routing_id != name {
+        let found = self.address_cache.find(key)?;
+        if !key.is_exact() && self.get(found.pipe)?.peer.routing_id != name {
             return None;
         }
-        if !found.again
-            && let Some([second, third]) = self.names.upcoming(found.pipe)
+        if !found.repeated
+            && let Some([second, third]) = self.address_cache.predict_next(found.pipe)
         {
-            if let Some(slot) = self.slots.place(third) {
+            if let Some(slot) = self.slots.entry(third) {
                 Pipe::prefetch(slot);
             }
-            if let Some(Some(pipe)) = self.slots.place(second) {
+            if let Some(Some(pipe)) = self.slots.entry(second) {
                 pipe.prefetch_queue();
             }
         }
@@ -161,12 +161,16 @@ impl Pipes {
     /// with the properties of the peer. The next message will probably go there. Returns `Again` if
     /// the pipe does not exist.
     #[inline(always)]
-    pub(crate) fn introduce(&mut self, id: PipeId, target: &mut Target<'_>) -> Result<Received, Error> {
-        let Some(Some(pipe)) = self.slots.place(id) else { return Err(Error::Again) };
-        let mut room = [0; names::WHOLE];
-        let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
-        let received = pipe.peer.introduce(name, target)?;
-        self.names.heard(id);
+    pub(crate) fn deliver_routing_id(
+        &mut self,
+        id: PipeId,
+        target: &mut Target<'_>,
+    ) -> Result<Received, Error> {
+        let Some(Some(pipe)) = self.slots.entry(id) else { return Err(Error::Again) };
+        let mut room = [0; address_cache::MAX_EXACT];
+        let name = self.address_cache.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
+        let received = pipe.peer.deliver_routing_id(name, target)?;
+        self.address_cache.record_received(id);
         self.receiving = true;
         Ok(received)
     }
@@ -174,8 +178,12 @@ impl Pipes {
     /// Receives the next frame of a pipe, of any kind: a message part or a SUBSCRIBE or CANCEL
     /// command (`Head::flags` tells). The frame may change the peer's subscriptions, so the route
     /// for sending ends (`pattern::Routed`).
-    pub(crate) fn recv_any(&mut self, id: PipeId, message: &mut Message) -> Result<Option<Head>, NoMemory> {
-        self.heard = true;
+    pub(crate) fn recv_any(
+        &mut self,
+        id: PipeId,
+        message: &mut Message,
+    ) -> Result<Option<FrameHead>, NoMemory> {
+        self.has_read_commands = true;
         self.get(id).map_or(Ok(None), |pipe| pipe.recv_any(message))
     }
 
@@ -187,7 +195,7 @@ impl Pipes {
 
     /// Like `close`, for a peer that uses more resources than allowed or available. Its stream ends
     /// at once, and the monitor reports the reason.
-    pub(crate) fn expel(&mut self, id: PipeId, errno: i32) {
+    pub(crate) fn evict(&mut self, id: PipeId, errno: i32) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
             connection.lose(errno);
         }
@@ -195,15 +203,15 @@ impl Pipes {
     }
 
     /// Reserves the number of this pipe, which is about to be removed, until `release`.
-    pub(crate) fn hold(&mut self, id: PipeId) {
-        self.held.push(id);
+    pub(crate) fn reserve_id(&mut self, id: PipeId) {
+        self.reserved.push(id);
     }
 
     /// Allows another pipe to get this number.
-    pub(crate) fn release(&mut self, id: PipeId) {
-        if let Some(index) = self.held.iter().position(|&other| other == id) {
-            self.held.swap_remove(index);
-            if self.slots.place(id).is_some_and(Option::is_none) {
+    pub(crate) fn release_id(&mut self, id: PipeId) {
+        if let Some(index) = self.reserved.iter().position(|&other| other == id) {
+            self.reserved.swap_remove(index);
+            if self.slots.entry(id).is_some_and(Option::is_none) {
                 self.vacant.push(id.0);
             }
         }
@@ -214,7 +222,7 @@ impl Pipes {
     pub(crate) fn most_subscriptions(&mut self, id: PipeId) -> Option<u64> {
         let own = self.options.max_subscriptions;
         let connection = self.get(id).and_then(|pipe| pipe.connection());
-        match (own, connection.and_then(|connection| connection.options.by_policy.most_subscriptions)) {
+        match (own, connection.and_then(|connection| connection.options.policy_settings.most_subscriptions)) {
             (Some(own), Some(limit)) => Some(own.min(limit)),
             (own, limit) => own.or(limit),
         }

@@ -1,17 +1,17 @@
 //! Whether there is room for a message, and what is known of those that had none.
 
-use super::flush::learn;
+use super::flush::record_flush;
 use super::{Link, Outgoing, Store};
-use crate::timing::{SELDOM, SLICE};
+use crate::timing::{RARE_INTERVAL, SLICE};
 use tautline_io::clock;
 
 /// What becomes of a message if a pipe has no room for it: how hard a yes is worked for depends on
 /// that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Else {
+pub(crate) enum OnFull {
     /// The caller takes a longer way, and asks again there. Only what is known counts: the peer is
     /// not looked at.
-    Ask,
+    SlowPath,
     /// It waits, or goes to another peer. At the high-water mark the caller itself pumps the
     /// connection before it is told no.
     Wait,
@@ -23,8 +23,8 @@ pub(crate) enum Else {
     /// It is lost. So if another thread is writing the queue just now, this one waits for it: a
     /// reply must not be lost because the peer's next request was faster than the credit for the
     /// reply before.
-    Lose,
-    /// As `Lose`, and the pipe counts it among those dropped.
+    DropUncounted,
+    /// As `DropUncounted`, and the pipe counts it among those dropped.
     Drop,
     /// One of several receivers misses it, which is counted as well. A peer that takes nothing must
     /// not cost the others a system call per message, so it is tried only now and then. The I/O
@@ -34,8 +34,8 @@ pub(crate) enum Else {
 
 /// The high-water mark of a pipe, and what came of messages beyond it.
 #[derive(Debug, Default)]
-pub(super) struct Mark {
-    /// Messages that this pipe has missed since there was room (`Else::Miss`).
+pub(super) struct HighWaterMark {
+    /// Messages that this pipe has missed since there was room (`OnFull::Miss`).
     missed: u32,
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     pub(super) send_hwm: u32,
@@ -45,7 +45,7 @@ pub(super) struct Mark {
     burst_refused: bool,
 }
 
-impl Mark {
+impl HighWaterMark {
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.
     pub(super) fn take_burst_refused(&mut self) -> bool {
         std::mem::take(&mut self.burst_refused)
@@ -65,16 +65,16 @@ impl Mark {
 impl Outgoing {
     /// As `Pipe::has_room`.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, link: &Link, otherwise: Else) -> bool {
+    pub(super) fn has_room(&mut self, link: &Link, otherwise: OnFull) -> bool {
         match otherwise {
-            Else::Ask => self.has_credit(),
-            Else::Wait => self.can_send(link),
-            Else::Refuse { patient } => {
+            OnFull::SlowPath => self.has_credit(),
+            OnFull::Wait => self.can_send(link),
+            OnFull::Refuse { patient } => {
                 self.has_credit() || self.can_send(link) && (patient || !self.refuses_burst(link))
             }
-            Else::Lose => self.can_send(link) || self.has_room_after_others(link),
-            Else::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
-            Else::Miss => self.has_room_or_misses(link),
+            OnFull::DropUncounted => self.can_send(link) || self.has_room_after_others(link),
+            OnFull::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
+            OnFull::Miss => self.has_room_or_misses(link),
         }
     }
 
@@ -105,7 +105,7 @@ impl Outgoing {
 
     #[cold]
     fn refuses_burst(&mut self, link: &Link) -> bool {
-        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.mark.is_burst()
+        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.is_burst()
     }
 
     #[inline]
@@ -113,20 +113,20 @@ impl Outgoing {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => {
                 if writer.has_room() {
-                    self.mark.missed = 0;
+                    self.high_water_mark.missed = 0;
                     true
                 } else {
                     self.misses(link)
                 }
             }
-            _ => self.has_room(link, Else::Drop),
+            _ => self.has_room(link, OnFull::Drop),
         }
     }
 
     #[inline(never)]
     fn misses(&mut self, link: &Link) -> bool {
-        let try_now = self.mark.missed.is_multiple_of(SELDOM);
-        self.mark.missed = self.mark.missed.wrapping_add(1);
+        let try_now = self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL);
+        self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
         let room = try_now && self.make_room(link);
         if try_now {
             self.ring(link);
@@ -153,17 +153,17 @@ impl Outgoing {
                 if flushed.is_some() {
                     let end = clock::ticks();
                     connection.note_work(end);
-                    learn(&mut self.flush, start, end, flushed);
+                    record_flush(&mut self.flush, start, end, flushed);
                 }
                 if !writer.has_room() {
-                    connection.want_room();
+                    connection.request_room();
                 }
             }
             Link::Inproc(end) => {
                 if end.is_closed() {
                     return false;
                 }
-                writer.set_limit(end.send_limit(self.mark.send_hwm));
+                writer.set_limit(end.send_limit(self.high_water_mark.send_hwm));
             }
         }
         writer.has_room()
@@ -185,7 +185,7 @@ impl Outgoing {
 
     /// Whether the queue is full just now, without pumping.
     pub(super) fn is_full(&mut self) -> bool {
-        let behind = self.behind();
+        let behind = self.pending_in_log();
         match &mut self.store {
             Store::Queue(writer) => {
                 let limit = u64::from(writer.limit());

@@ -10,8 +10,8 @@
 //! part with more parts to follow, about a part without room in its pipe or that is not available,
 //! and when the pipe is gone.
 
-use super::names::Key;
-use super::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
+use super::address_cache::IdKey;
+use super::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
 use crate::ablation::{Rule, without};
 use crate::error::NoMemory;
 use crate::message::Message;
@@ -24,9 +24,9 @@ const BROADCAST: u32 = 1 << 30;
 /// A name comes before each message.
 const NAMED: u32 = 1 << 29;
 /// Input from the target pipe must be handled before the next message is sent.
-const SILENT: u32 = 1 << 28;
+const UNTIL_INPUT: u32 = 1 << 28;
 /// Number of a missing pipe: there are never that many pipes.
-const NOBODY: u32 = SILENT - 1;
+const NO_PIPE: u32 = UNTIL_INPUT - 1;
 
 /// A pattern's decision about the parts after this one: a number, and its kind. In one word, so
 /// that it is returned in a register, even as a `Result`.
@@ -35,7 +35,7 @@ pub(crate) struct Route(u32);
 
 impl Route {
     /// The pattern is asked about each part.
-    pub(crate) const ASK: Route = Route(NOBODY);
+    pub(crate) const NONE: Route = Route(NO_PIPE);
 
     /// Returns a route to or from this pipe for messages of one part, which are passed unchanged,
     /// and for the last part of a begun message. `None`: the pattern is asked.
@@ -46,8 +46,8 @@ impl Route {
 
     /// For sending: like `pipe`, as long as the pipe has received no messages.
     #[inline]
-    pub(crate) fn while_silent(pipe: PipeId) -> Route {
-        Route::with(SILENT, Some(pipe))
+    pub(crate) fn pipe_until_input(pipe: PipeId) -> Route {
+        Route::with(UNTIL_INPUT, Some(pipe))
     }
 
     /// For sending: each short message of one part goes to the members of this broadcast, if all of
@@ -60,10 +60,10 @@ impl Route {
     /// For sending: each message begins with the name of its target peer, which is not sent (see
     /// `Names`). The other parts of a begun message go to this pipe.
     #[inline]
-    pub(crate) fn by_name(begun: Option<PipeId>) -> Route {
+    pub(crate) fn by_routing_id(begun: Option<PipeId>) -> Route {
         match begun {
             Some(pipe) => Route::with(NAMED, Some(pipe)),
-            None => Route(NAMED | NAME | NOBODY),
+            None => Route(NAMED | NAME | NO_PIPE),
         }
     }
 
@@ -71,15 +71,15 @@ impl Route {
     /// before each of them. If `begun` is set, the name was delivered and the message comes next.
     /// `None`: the pattern is asked.
     #[inline]
-    pub(crate) fn named(pipe: Option<PipeId>, begun: bool) -> Route {
+    pub(crate) fn with_routing_id(pipe: Option<PipeId>, begun: bool) -> Route {
         Route::with(if begun { NAMED } else { NAMED | NAME }, pipe)
     }
 
     #[inline]
     fn with(flag: u32, number: Option<PipeId>) -> Route {
         match number {
-            Some(PipeId(number)) if number < NOBODY => Route(flag | number),
-            _ => Route::ASK,
+            Some(PipeId(number)) if number < NO_PIPE => Route(flag | number),
+            _ => Route::NONE,
         }
     }
 
@@ -87,19 +87,19 @@ impl Route {
     /// pipe, returns an unused id.
     #[inline]
     fn next(self) -> PipeId {
-        PipeId(self.0 & (NAME | BROADCAST | NOBODY))
+        PipeId(self.0 & (NAME | BROADCAST | NO_PIPE))
     }
 
     /// Returns the pipe whose peer's name comes before each message. If there is no such pipe,
     /// returns an unused id.
     #[inline]
-    fn introduced(self) -> PipeId {
+    fn id_source(self) -> PipeId {
         PipeId((self.0 & !NAME).wrapping_sub(NAMED))
     }
 
     #[inline]
     fn number(self) -> u32 {
-        self.0 & NOBODY
+        self.0 & NO_PIPE
     }
 
     #[inline(always)]
@@ -114,15 +114,20 @@ pub(crate) struct Routes {
     out: Route,
     /// Target of the next part if it is the last one of its message. An unused id if there is no
     /// such pipe, or if a name comes first.
-    to: PipeId,
+    next_target: PipeId,
     incoming: Route,
     /// Like `to`, for receiving.
-    from: PipeId,
+    next_source: PipeId,
 }
 
 impl Default for Routes {
     fn default() -> Self {
-        Routes { out: Route::ASK, to: PipeId(NOBODY), incoming: Route::ASK, from: PipeId(NOBODY) }
+        Routes {
+            out: Route::NONE,
+            next_target: PipeId(NO_PIPE),
+            incoming: Route::NONE,
+            next_source: PipeId(NO_PIPE),
+        }
     }
 }
 
@@ -137,27 +142,27 @@ impl Routes {
     /// Ends the route for sending: the pattern is asked about the next part.
     #[cold]
     pub(crate) fn end_out(&mut self) {
-        self.keep_out(Route::ASK);
+        self.keep_out(Route::NONE);
     }
 
     /// Ends the route for receiving: the pattern is asked for the next part.
     #[cold]
     pub(crate) fn end_incoming(&mut self) {
-        self.keep_incoming(Route::ASK);
+        self.keep_incoming(Route::NONE);
     }
 
     /// Keeps the route that the pattern returned after sending.
     #[inline]
     pub(crate) fn keep_out(&mut self, route: Route) {
-        let route = if without(Rule::Routes) { Route::ASK } else { route };
-        (self.out, self.to) = (route, route.next());
+        let route = if without(Rule::Routes) { Route::NONE } else { route };
+        (self.out, self.next_target) = (route, route.next());
     }
 
     /// Keeps the route that the pattern returned after receiving.
     #[inline]
     pub(crate) fn keep_incoming(&mut self, route: Route) {
-        let route = if without(Rule::Routes) { Route::ASK } else { route };
-        (self.incoming, self.from) = (route, route.next());
+        let route = if without(Rule::Routes) { Route::NONE } else { route };
+        (self.incoming, self.next_source) = (route, route.next());
     }
 }
 
@@ -166,72 +171,72 @@ impl Routes {
 impl Routes {
     /// Begins a message with the name of its target peer.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, pipes: &mut Pipes, name: &[u8]) -> bool {
-        if !self.out.has(NAMED) || pipes.names.begun().is_some() {
+    pub(crate) fn try_begin_addressed(&mut self, pipes: &mut Pipes, name: &[u8]) -> bool {
+        if !self.out.has(NAMED) || pipes.address_cache.message_target().is_some() {
             return false;
         }
-        let key = Key::of(name);
-        if let Some(id) = pipes.addressed_again(key) {
-            self.begun(pipes, id);
+        let key = IdKey::of(name);
+        if let Some(id) = pipes.find_repeated(key) {
+            self.set_target(pipes, id);
             return true;
         }
-        let Some(id) = pipes.addressed_in_turn(key, name) else { return false };
-        self.begun(pipes, id);
+        let Some(id) = pipes.find_predicted(key, name) else { return false };
+        self.set_target(pipes, id);
         true
     }
 
     #[inline(always)]
-    fn begun(&mut self, pipes: &mut Pipes, to: PipeId) {
-        pipes.names.begin(Some(to));
-        self.to = to;
+    fn set_target(&mut self, pipes: &mut Pipes, to: PipeId) {
+        pipes.address_cache.begin(Some(to));
+        self.next_target = to;
     }
 
     /// Returns the pipe for the last part of a message, if there certainly is room.
     #[inline(always)]
     fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
-        let pipe = pipes.slots.get_unnoted(self.to)?;
-        (pipe.has_room(Else::Ask) && !(self.out.has(SILENT) && pipe.sees_more())).then_some(pipe)
+        let pipe = pipes.slots.get_unrecorded(self.next_target)?;
+        (pipe.has_room(OnFull::SlowPath) && !(self.out.has(UNTIL_INPUT) && pipe.sees_more())).then_some(pipe)
     }
 
     /// Called after the last part of a message was sent.
     #[inline(always)]
     fn sent(&mut self, pipes: &mut Pipes) {
-        if pipes.names.begun().is_some() {
-            pipes.names.finish();
-            self.to = PipeId(NOBODY);
+        if pipes.address_cache.message_target().is_some() {
+            pipes.address_cache.finish();
+            self.next_target = PipeId(NO_PIPE);
         }
     }
 
     #[inline(always)]
     fn publish(&self, pipes: &mut Pipes, bytes: &[u8]) -> bool {
-        self.out.has(BROADCAST) && pipes.publish_at_once(self.out.number(), bytes)
+        self.out.has(BROADCAST) && pipes.try_publish_fast(self.out.number(), bytes)
     }
 
     /// Sends the last part of a message, if it is not long.
     #[inline(always)]
-    pub(crate) fn send_at_once(&mut self, pipes: &mut Pipes, bytes: &[u8], patient: bool) -> bool {
+    pub(crate) fn try_send_short(&mut self, pipes: &mut Pipes, bytes: &[u8], patient: bool) -> bool {
         let Some(pipe) = self.pipe_out(pipes) else { return self.publish(pipes, bytes) };
-        if !pipe.send_at_once(bytes, patient) {
+        if !pipe.try_send_short(bytes, patient) {
             return false;
         }
         self.sent(pipes);
         true
     }
 
-    /// Like `send_at_once`, for a part that travels by reference to an inproc peer.
+    /// Like `try_send_short`, for a part that travels by reference to an inproc peer.
     #[inline(always)]
     pub(crate) fn send_owned(&mut self, pipes: &mut Pipes, message: &mut Message, patient: bool) -> bool {
         let Some(pipe) = self.pipe_out(pipes) else {
             return message.shorter_than(COPIED).is_some_and(|bytes| self.publish(pipes, bytes));
         };
-        if !pipe.send_owned_at_once(message, patient) {
+        if !pipe.try_send_owned(message, patient) {
             return false;
         }
         self.sent(pipes);
         true
     }
 
-    /// Like `send_at_once`, for any part.
+    /// Like `try_send_short`, for any part.
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         if part.more {
             return Ok(false);
@@ -249,12 +254,12 @@ impl Routes {
         pipes: &mut Pipes,
         take: impl FnOnce(&mut Pipe) -> Option<usize>,
     ) -> Option<usize> {
-        let pipe = pipes.slots.get_unnoted(self.from)?;
+        let pipe = pipes.slots.get_unrecorded(self.next_source)?;
         let len = take(pipe)?;
         if pipes.receiving {
             pipes.receiving = false;
             // A name comes next, or the pattern is asked.
-            self.from = PipeId(NOBODY);
+            self.next_source = PipeId(NO_PIPE);
         }
         Some(len)
     }
@@ -263,14 +268,14 @@ impl Routes {
     /// name.
     #[inline]
     pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
-        let id = self.incoming.introduced();
-        let pipe = pipes.slots.get_unnoted(id)?;
+        let id = self.incoming.id_source();
+        let pipe = pipes.slots.get_unrecorded(id)?;
         if pipes.receiving || !pipe.incoming.has_more() {
             return None;
         }
-        let received = pipe.peer.introduce(&pipe.peer.routing_id, target).ok()?;
+        let received = pipe.peer.deliver_routing_id(&pipe.peer.routing_id, target).ok()?;
         pipes.receiving = true;
-        self.from = id;
+        self.next_source = id;
         Some(received)
     }
 }
@@ -280,25 +285,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_has_the_number_that_it_was_made_of() {
-        for number in [0, 1, NOBODY - 1] {
+    fn route_keeps_its_number() {
+        for number in [0, 1, NO_PIPE - 1] {
             let pipe = Some(PipeId(number));
-            for route in [Route::pipe(pipe), Route::while_silent(PipeId(number)), Route::by_name(pipe)] {
+            for route in
+                [Route::pipe(pipe), Route::pipe_until_input(PipeId(number)), Route::by_routing_id(pipe)]
+            {
                 assert_eq!(route.next(), PipeId(number));
             }
-            assert_eq!(Route::named(pipe, true).next(), PipeId(number));
+            assert_eq!(Route::with_routing_id(pipe, true).next(), PipeId(number));
             for begun in [false, true] {
-                assert_eq!(Route::named(pipe, begun).introduced(), PipeId(number));
+                assert_eq!(Route::with_routing_id(pipe, begun).id_source(), PipeId(number));
             }
-            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "such a route has no name");
-            for route in [Route::broadcast(number), Route::named(pipe, false)] {
+            assert!(Route::pipe(pipe).id_source().0 > NO_PIPE, "such a route has no name");
+            for route in [Route::broadcast(number), Route::with_routing_id(pipe, false)] {
                 assert_eq!(route.number(), number);
-                assert!(route.next().0 > NOBODY, "the id belongs to no pipe");
+                assert!(route.next().0 > NO_PIPE, "the id belongs to no pipe");
             }
         }
-        assert!(Route::by_name(None).next().0 > NOBODY);
-        for none in [Route::pipe(None), Route::named(None, true), Route::broadcast(NOBODY)] {
-            assert_eq!(none, Route::ASK);
+        assert!(Route::by_routing_id(None).next().0 > NO_PIPE);
+        for none in [Route::pipe(None), Route::with_routing_id(None, true), Route::broadcast(NO_PIPE)] {
+            assert_eq!(none, Route::NONE);
         }
     }
 

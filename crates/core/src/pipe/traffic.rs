@@ -26,7 +26,7 @@ impl Outgoing {
     /// Returns the number of messages that wait for the peer.
     pub(super) fn queued(&self) -> u64 {
         match &self.store {
-            Store::Queue(writer) => writer.in_flight() + self.behind(),
+            Store::Queue(writer) => writer.in_flight() + self.pending_in_log(),
             Store::Slot(slot) => slot.is_full().into(),
         }
     }
@@ -45,7 +45,7 @@ impl Outgoing {
         let mut all = self.conflated.as_deref().copied().unwrap_or_default();
         if let Store::Queue(writer) = &self.store {
             all.add(writer.written());
-            all.add(writer.aside());
+            all.add(writer.bypass_counts());
         }
         if let Some(progress) = &self.follows {
             // `FrameWriter::aside` subtracts the messages from before the pipe followed the log.
@@ -82,9 +82,9 @@ impl Incoming {
 
     /// Returns the messages and bytes that were received.
     fn received(&self) -> (u64, u64) {
-        let mut all = self.aside.as_ref().map_or_else(Default::default, |aside| aside.uncounted);
+        let mut all = self.unqueued.as_ref().map_or_else(Default::default, |aside| aside.counts);
         if let Store::Queue(reader) = &self.store {
-            all.add(reader.read());
+            all.add(reader.read_counts());
         }
         (all.messages, all.bytes)
     }

@@ -5,7 +5,7 @@ use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
 use crate::message::Message;
 use crate::sync::{Arc, prefetch};
-use crate::timing::MOMENT;
+use crate::timing::LULL_NS;
 use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
@@ -35,11 +35,11 @@ impl Pipe {
 
     /// Names the pipe towards the I/O side or the other inproc end: news carry the name from now
     /// on.
-    pub(crate) fn attached(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
+    pub(crate) fn register(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
         match &self.link {
             Link::Wire(connection) => {
                 connection.set_token(id.0);
-                connection.heard();
+                connection.acknowledge_readable();
             }
             Link::Inproc(end) => {
                 self.incoming.set_credit(receive_hwm);
@@ -50,10 +50,10 @@ impl Pipe {
 
     /// The handshake is done, again maybe.
     pub(crate) fn set_peer(&mut self, info: Box<PeerInfo>) {
-        self.incoming.described = (!info.metadata.is_empty()).then(|| info.metadata.clone());
+        self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
         self.peer.set_info(info);
         if let Link::Inproc(end) = &self.link {
-            self.outgoing.set_inproc_limit(end, self.outgoing.mark.send_hwm);
+            self.outgoing.set_inproc_limit(end, self.outgoing.high_water_mark.send_hwm);
         }
     }
 
@@ -64,16 +64,16 @@ impl Pipe {
 
     /// Tells the receiver something about the peer (see `Incoming::note`). Without memory for it
     /// that counts as dropped.
-    pub(crate) fn note(&mut self, body: &[u8]) {
-        if !self.incoming.note(body) {
+    pub(crate) fn queue_event_message(&mut self, body: &[u8]) {
+        if !self.incoming.queue_event_message(body) {
             self.outgoing.count_dropped();
         }
     }
 
     /// `News::Readable` has come.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn rearm_readable(&self) {
         if let Link::Wire(connection) = &self.link {
-            connection.heard();
+            connection.acknowledge_readable();
         }
     }
 
@@ -116,12 +116,12 @@ impl Pipe {
         match &self.link {
             Link::Wire(connection) => {
                 // It counts as at work for a moment: it writes by itself as soon as that can be.
-                connection.note_work(clock::ticks() + clock::nanos_to_ticks(MOMENT));
+                connection.note_work(clock::ticks() + clock::nanos_to_ticks(LULL_NS));
                 connection.writable_stream()
             }
             Link::Inproc(end) => {
                 if let Some(limit) = self.outgoing.queue_limit() {
-                    end.want_room(limit);
+                    end.request_room(limit);
                 }
                 None
             }
@@ -149,7 +149,7 @@ impl Pipe {
     pub(super) fn prefetch(slot: &Option<Pipe>) {
         let start = std::ptr::from_ref(slot).cast::<u8>();
         // Also where the slot does not begin with a line.
-        for line in (0..offset_of!(Pipe, outgoing) + Outgoing::END_OF_BEGINNING + 64).step_by(64) {
+        for line in (0..offset_of!(Pipe, outgoing) + Outgoing::HOT_FIELDS_END + 64).step_by(64) {
             prefetch(start.wrapping_add(line));
         }
     }
@@ -159,7 +159,7 @@ impl Pipe {
     pub(super) fn prefetch_queue(&self) {
         self.outgoing.prefetch_queue();
         if let Link::Wire(connection) = &self.link {
-            prefetch(&raw const connection.swept);
+            prefetch(&raw const connection.sweep_mark);
         }
     }
 }

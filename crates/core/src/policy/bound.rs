@@ -4,13 +4,13 @@
 //! The endpoint text may say something else. With ZMQ_USE_FD the program has bound the socket
 //! itself.
 
-use super::{Asked, Denied, Guard, is_private, is_secure};
+use super::{Denied, Guard, PolicyRequest, is_private, is_secure};
 use crate::options::Options;
 use crate::transport::Bound;
 use std::path::Path;
 use tautline_io::errno;
 use tautline_io::net::Address;
-use tautline_policy::{Action, Question, Verdict};
+use tautline_policy::{Action, PolicyDecision, PolicyQuery};
 
 impl Guard {
     /// Asks if a bound endpoint may stay. `options` are those of the socket, `wrap` is the wrap
@@ -20,7 +20,7 @@ impl Guard {
     /// EACCES if a rule refuses it, or asks for a wrap or permissions that it does not have.
     pub(crate) fn ask_again(
         &self,
-        asked: &Asked<'_>,
+        asked: &PolicyRequest<'_>,
         bound: &Bound,
         options: &Options,
         wrap: Option<&str>,
@@ -36,18 +36,18 @@ impl Guard {
         // The program's own socket may be unrelated to the endpoint text.
         let real = options.use_fd.is_some().then_some(&*bound.endpoint);
         for endpoint in std::iter::once(asked.endpoint).chain(real) {
-            let verdict = policy.decide(&Question {
+            let verdict = policy.decide(&PolicyQuery {
                 address,
                 program: &self.program,
                 mechanism: options.mechanism.name(),
                 secure: is_secure(options, asked.endpoint),
                 private: path.is_some_and(is_private),
-                ..Question::new(asked.call, socket_type, endpoint)
+                ..PolicyQuery::new(asked.call, socket_type, endpoint)
             });
             let is_ipc = bound.endpoint.starts_with("ipc://");
             let Some(why) = objection(&verdict, wrap, path.filter(|_| is_ipc), is_ipc) else { continue };
             let what = format!("bind {} of {socket_type}, which is {}{why}", asked.endpoint, bound.endpoint);
-            self.tell(&verdict, "refuses", &what);
+            self.report_verdict(&verdict, "refuses", &what);
             let why = format!("{}{why}", self.by(&verdict));
             return Err(Denied { error: crate::error::Error::Os(errno::EACCES), why });
         }
@@ -56,7 +56,12 @@ impl Guard {
 }
 
 /// Returns why a bound endpoint does not fit the verdict about it.
-fn objection(verdict: &Verdict, wrap: Option<&str>, path: Option<&Path>, is_ipc: bool) -> Option<String> {
+fn objection(
+    verdict: &PolicyDecision,
+    wrap: Option<&str>,
+    path: Option<&Path>,
+    is_ipc: bool,
+) -> Option<String> {
     match verdict.action {
         Action::Refuse => return Some(String::new()),
         Action::Wrap if verdict.wrap.as_deref() != wrap => {

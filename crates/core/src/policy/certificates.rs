@@ -9,13 +9,13 @@ use std::fmt;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use super::reload::{Read, ReloadedValue};
 use super::trust::PATIENCE;
-use super::watched::{Read, Watched};
-use super::{Asked, Proof, complaint};
+use super::{PolicyRequest, Proof, stderr_report};
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
-use crate::transport::{Carrying, tls};
+use crate::transport::{CarrierFactory, tls};
 use tautline_policy::keys::is_exhausted;
 use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
@@ -27,24 +27,24 @@ const LONGEST: u64 = 1 << 20;
 /// The certificates of one endpoint.
 pub(crate) struct Certificates {
     files: TlsWrap,
-    side: Side,
-    known: Mutex<Known>,
+    side: TlsRole,
+    known: Mutex<CertificateState>,
 }
 
-enum Side {
+enum TlsRole {
     Server,
     /// A client. The server has to prove this name.
     Client(String),
 }
 
-struct Known {
+struct CertificateState {
     config: TlsConfig,
     /// Number of the current configuration.
     number: u64,
-    own: Watched<Own>,
-    authorities: Watched<Authorities>,
+    own: ReloadedValue<Own>,
+    authorities: ReloadedValue<Authorities>,
     /// The faults of authorities that were reported last.
-    told: Vec<String>,
+    reported_faults: Vec<String>,
 }
 
 /// Certificate and key of this host, in PEM.
@@ -64,11 +64,11 @@ struct Authorities {
 
 impl Certificates {
     /// Reads the files. The error describes the fault.
-    pub(super) fn open(wrap: &Wrap, asked: &Asked<'_>) -> Result<Arc<Self>, String> {
+    pub(super) fn open(wrap: &Wrap, asked: &PolicyRequest<'_>) -> Result<Arc<Self>, String> {
         let files = wrap.tls.clone().unwrap_or_default();
         let side = match asked.call {
-            Call::Bind => Side::Server,
-            _ => Side::Client(name(&files, asked).ok_or_else(|| {
+            Call::Bind => TlsRole::Server,
+            _ => TlsRole::Client(name(&files, asked).ok_or_else(|| {
                 format!(
                     "`servers` of `{}` has no name for this endpoint, and the endpoint has no host",
                     wrap.name
@@ -80,12 +80,12 @@ impl Certificates {
             return Err(by(lack.to_owned()));
         }
         let own_paths = [&files.certificate, &files.key].into_iter().flatten().cloned().collect();
-        let own = Watched::open(own_paths, || own(&files, &side)).map_err(by)?;
+        let own = ReloadedValue::open(own_paths, || own(&files, &side)).map_err(by)?;
         let path = side.authorities(&files);
-        let authorities = Watched::open(path.into_iter().cloned().collect(), || match path {
+        let authorities = ReloadedValue::open(path.into_iter().cloned().collect(), || match path {
             Some(path) => {
                 let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                if all.0.pem.is_empty() && matches!(side, Side::Client(_)) {
+                if all.0.pem.is_empty() && matches!(side, TlsRole::Client(_)) {
                     return Err(format!("{}: it contains no certificate to trust", path.display()));
                 }
                 // A fault in the only file is a fault of the whole set.
@@ -98,19 +98,24 @@ impl Certificates {
         });
         let authorities = authorities.map_err(by)?;
         let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.numbered(1);
-        let mut known = Known { config, number: 1, own, authorities, told: Vec::new() };
-        known.tell();
+        let mut known = CertificateState { config, number: 1, own, authorities, reported_faults: Vec::new() };
+        known.report_faults();
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
     }
 
     /// Makes the carrier for the streams of the endpoint.
     pub(super) fn carrying(
         self: &Arc<Self>,
-        asked: &Asked<'_>,
+        asked: &PolicyRequest<'_>,
         options: &Options,
-    ) -> Result<Carrying, Error> {
+    ) -> Result<CarrierFactory, Error> {
         let own = self.clone();
-        tls::around(asked.parsed, matches!(self.side, Side::Server), options, Arc::new(move || own.now().0))
+        tls::around(
+            asked.parsed,
+            matches!(self.side, TlsRole::Server),
+            options,
+            Arc::new(move || own.now().0),
+        )
     }
 
     /// True if the certificates that a client has shown are trusted.
@@ -132,8 +137,10 @@ impl Certificates {
     /// The current configuration, and its number.
     fn now(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
-        let Known { own: mine, authorities: theirs, .. } = &mut *known;
-        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} in force")));
+        let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
+        let stay = |fault: String, what| {
+            drop(stderr_report::report_in_background(&format!("{fault}; {what} in force")))
+        };
         let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
             stay(fault, "the former certificate and key stay");
             false
@@ -145,7 +152,7 @@ impl Certificates {
             false
         });
         if changed {
-            known.tell();
+            known.report_faults();
         }
         if renewed || changed {
             // Both parts were checked when they were read.
@@ -161,34 +168,34 @@ impl Certificates {
     }
 }
 
-impl Known {
+impl CertificateState {
     /// Reports new faults.
-    fn tell(&mut self) {
+    fn report_faults(&mut self) {
         let faults = &self.authorities.get().faults;
-        for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
-            drop(complaint::say_later(&format!("{fault}; it is not trusted")));
+        for fault in faults.iter().filter(|fault| !self.reported_faults.contains(fault)) {
+            drop(stderr_report::report_in_background(&format!("{fault}; it is not trusted")));
         }
-        self.told.clone_from(faults);
+        self.reported_faults.clone_from(faults);
     }
 }
 
-impl Side {
+impl TlsRole {
     /// The file or folder of the authorities for the certificates of peers.
     fn authorities<'f>(&self, files: &'f TlsWrap) -> Option<&'f PathBuf> {
         match (self, &files.trust) {
-            (Side::Server, _) => files.clients.as_ref(),
-            (Side::Client(_), Some(TlsTrust::File(path))) => Some(path),
-            (Side::Client(_), _) => None,
+            (TlsRole::Server, _) => files.clients.as_ref(),
+            (TlsRole::Client(_), Some(TlsTrust::File(path))) => Some(path),
+            (TlsRole::Client(_), _) => None,
         }
     }
 
     /// Returns the missing part of a wrap for this side.
     fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
-            Side::Server if files.certificate.is_none() => {
+            TlsRole::Server if files.certificate.is_none() => {
                 Some("it has no `certificate` and `key`, which a server needs")
             }
-            Side::Client(_) if files.trust.is_none() => Some("it has no `trust`, which a client needs"),
+            TlsRole::Client(_) if files.trust.is_none() => Some("it has no `trust`, which a client needs"),
             _ => None,
         }
     }
@@ -201,12 +208,12 @@ impl fmt::Debug for Certificates {
 }
 
 /// The name that the server has to prove.
-fn name(files: &TlsWrap, asked: &Asked<'_>) -> Option<String> {
+fn name(files: &TlsWrap, asked: &PolicyRequest<'_>) -> Option<String> {
     files.server(asked.endpoint).map(str::to_owned).or_else(|| tls::host(asked.parsed))
 }
 
 /// Certificate and key, which belong together.
-fn own(files: &TlsWrap, side: &Side) -> Read<Own> {
+fn own(files: &TlsWrap, side: &TlsRole) -> Read<Own> {
     let pem = |path: &Option<PathBuf>| {
         let mut pem = Secret::new(Vec::new());
         if let Some(path) = path {
@@ -219,14 +226,14 @@ fn own(files: &TlsWrap, side: &Side) -> Read<Own> {
     Ok((own, true))
 }
 
-fn config(files: &TlsWrap, side: &Side, own: &Own, authorities: &[u8]) -> Result<TlsConfig, String> {
+fn config(files: &TlsWrap, side: &TlsRole, own: &Own, authorities: &[u8]) -> Result<TlsConfig, String> {
     let own = Identity { certificates: &own.certificate, key: &own.key };
     let config = match side {
-        Side::Server => {
+        TlsRole::Server => {
             let clients = files.clients.as_ref().map(|_| authorities);
             TlsConfig::server(own, clients, Versions::Tls13)
         }
-        Side::Client(name) => {
+        TlsRole::Client(name) => {
             let further = match &files.trust {
                 Some(TlsTrust::System) => tls::of_system(),
                 _ => Vec::new(),

@@ -1,11 +1,11 @@
 //! Prediction of a policy's effect on a call, for `taut policy`. The questions are the same as
 //! those of a program's sockets.
 
-use super::{Asked, is_secure, judge};
+use super::{PolicyRequest, is_secure, judge};
 use crate::error::Error;
 use crate::options::{ContextDefaults, Mechanism, Options};
 use crate::transport;
-use tautline_policy::{Call, Policy, Verdict};
+use tautline_policy::{Call, Policy, PolicyDecision};
 use tautline_proto::SocketType;
 
 /// A call of some program.
@@ -27,7 +27,7 @@ pub struct Foreseen<'a> {
 #[derive(Debug, Clone)]
 pub struct Forecast {
     /// The verdict of the rules.
-    pub verdict: Verdict,
+    pub verdict: PolicyDecision,
     /// Reason why the endpoint cannot be wrapped as the verdict says. The call fails with EACCES
     /// then.
     pub fault: Option<String>,
@@ -49,14 +49,15 @@ pub fn foresee(policy: &Policy, foreseen: &Foreseen<'_>) -> Result<Forecast, Err
     };
     let parsed = transport::parse(endpoint)?;
     let at = if call == Call::Bind {
-        parsed.for_bind()?;
+        parsed.check_bind()?;
         transport::question(&parsed, &options).map(|question| question.ask()).transpose()?
     } else {
-        parsed.for_connect()?;
+        parsed.check_connect()?;
         None
     };
-    let address = transport::reach(&parsed, at, call == Call::Bind, &options);
-    let asked = Asked { call, endpoint, parsed: &parsed, address, path: transport::socket_path(&parsed) };
+    let address = transport::known_ip(&parsed, at, call == Call::Bind, &options);
+    let asked =
+        PolicyRequest { call, endpoint, parsed: &parsed, address, path: transport::socket_path(&parsed) };
     let known_type = socket_type.map_or("", |socket_type| socket_type.name());
     let (verdict, allowed) = judge(policy, program, &asked, &options, known_type);
     Ok(Forecast { verdict, fault: allowed.err(), is_secure: is_secure(&options, endpoint) })

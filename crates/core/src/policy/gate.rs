@@ -8,7 +8,7 @@ use super::{Certificates, Guard, Proof, Trust, is_secure};
 use crate::options::{Mechanism, Options};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
-use tautline_policy::{Action, Call, Limits, Policy, Question, Topics};
+use tautline_policy::{Action, AllowedTopics, Call, Limits, Policy, PolicyQuery};
 
 /// Checks each peer that connects to an endpoint.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Gate {
         let policy = self.policy()?;
         let address = address_of(stream);
         // If rules depend on the user id, ask them later, when it is known.
-        if !policy.asks_for_user_ids() {
+        if !policy.depends_on_user_ids() {
             self.ask(&policy, stream, "")?;
         }
         self.count(policy.limits(), address)?;
@@ -128,8 +128,8 @@ impl Gate {
     }
 
     /// Reports a peer that exceeds this limit. Returns the refusal for events.
-    pub(crate) fn beyond(&self, limit: &str, peer: &str) -> Refusal {
-        self.guard.tell_limit(limit, &self.endpoint, peer);
+    pub(crate) fn refuse_over_limit(&self, limit: &str, peer: &str) -> Refusal {
+        self.guard.report_limit(limit, &self.endpoint, peer);
         Refusal(format!("limit `{limit}` of {}", self.guard.place))
     }
 
@@ -158,7 +158,7 @@ impl Gate {
         if let Some(limit) = too_many {
             drop(counts);
             let peer = address.map(|address| address.to_string()).unwrap_or_default();
-            return Err(self.beyond(limit, &peer));
+            return Err(self.refuse_over_limit(limit, &peer));
         }
         counts.all += 1;
         if let Some(address) = address {
@@ -217,7 +217,7 @@ impl Gate {
     }
 
     /// The topics that a peer may use. `None` means all topics.
-    pub(crate) fn topics(&self, stream: &Stream, user_id: &str) -> Option<Topics> {
+    pub(crate) fn topics(&self, stream: &Stream, user_id: &str) -> Option<AllowedTopics> {
         let policy = self.guard.policy().filter(|policy| policy.has_topics())?;
         policy.topics(&self.question(stream, user_id))
     }
@@ -228,18 +228,18 @@ impl Gate {
     }
 
     fn ask(&self, policy: &Policy, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
-        if !policy.asks_of_peers() {
+        if !policy.depends_on_peers() {
             return Ok(());
         }
         let verdict = policy.decide(&self.question(stream, user_id));
         let peer = crate::transport::peer_name(stream);
         match verdict.action {
             Action::Refuse => {
-                self.guard.tell_of_peer(&verdict, "refuses", &self.endpoint, &peer);
+                self.guard.report_peer(&verdict, "refuses", &self.endpoint, &peer);
                 Err(Refusal(self.guard.by(&verdict)))
             }
             Action::Warn => {
-                self.guard.tell_of_peer(&verdict, "warns of", &self.endpoint, &peer);
+                self.guard.report_peer(&verdict, "warns of", &self.endpoint, &peer);
                 Ok(())
             }
             _ => Ok(()),
@@ -248,17 +248,17 @@ impl Gate {
 }
 
 impl Gate {
-    fn question<'a>(&'a self, stream: &Stream, user_id: &'a str) -> Question<'a> {
+    fn question<'a>(&'a self, stream: &Stream, user_id: &'a str) -> PolicyQuery<'a> {
         let user = stream.peer_credentials().ok().map(|who| who.uid);
-        Question {
+        PolicyQuery {
             address: address_of(stream),
             program: self.guard.program(),
             mechanism: self.mechanism.name(),
             secure: self.secure,
-            private: stream.is_of_own_user(),
+            private: stream.is_peer_own_user(),
             user,
             user_id,
-            ..Question::new(Call::Accept, self.socket_type, &self.endpoint)
+            ..PolicyQuery::new(Call::Accept, self.socket_type, &self.endpoint)
         }
     }
 }

@@ -5,11 +5,11 @@ use std::panic::{self, AssertUnwindSafe};
 
 use super::Guard;
 use crate::conn::PeerInfo;
-use crate::monitor::{About, Known, Tap, event};
-use crate::pipe::Keeper;
+use crate::monitor::{EventDetails, EventDispatcher, KnownPeer, event};
+use crate::pipe::TopicAccess;
 use crate::sync::Arc;
 use tautline_io::errno;
-use tautline_policy::Act;
+use tautline_policy::TopicUse;
 use tautline_proto::SocketType;
 
 /// Maximum number of bytes of a topic in a report to people.
@@ -45,23 +45,23 @@ pub type TopicAuthorizer = dyn Fn(&TopicRequest<'_>) -> bool + Send + Sync;
 
 /// Checks the topics of one socket.
 pub(crate) struct TopicKeeper {
-    pub(crate) tap: Arc<Tap>,
+    pub(crate) tap: Arc<EventDispatcher>,
     pub(crate) guard: Option<Arc<Guard>>,
     pub(crate) socket_type: SocketType,
     /// The program's own rules.
     pub(crate) authorizer: Option<std::sync::Arc<TopicAuthorizer>>,
 }
 
-impl Keeper for TopicKeeper {
-    fn asks(&self) -> bool {
+impl TopicAccess for TopicKeeper {
+    fn may_refuse(&self) -> bool {
         self.authorizer.is_some()
     }
 
-    fn lets(&self, peer: &PeerInfo, act: Act, topic: &[u8]) -> bool {
+    fn allows(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) -> bool {
         let Some(authorizer) = &self.authorizer else { return true };
         let user_id = peer.metadata.get("User-Id").map(std::ffi::CStr::to_string_lossy).unwrap_or_default();
         let action = match act {
-            Act::Publish => TopicAction::Publish,
+            TopicUse::Publish => TopicAction::Publish,
             _ => TopicAction::Subscribe,
         };
         let request = TopicRequest { user_id: &user_id, socket_type: self.socket_type, action, topic };
@@ -69,10 +69,10 @@ impl Keeper for TopicKeeper {
         panic::catch_unwind(AssertUnwindSafe(|| authorizer(&request))).unwrap_or(false)
     }
 
-    fn refused(&self, peer: &PeerInfo, act: Act, topic: &[u8]) {
-        let does = if act == Act::Publish { "publish" } else { "subscribe to" };
+    fn report_refusal(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) {
+        let does = if act == TopicUse::Publish { "publish" } else { "subscribe to" };
         let shown = String::from_utf8_lossy(&topic[..topic.len().min(SHOWN)]);
-        let rule = peer.topics.as_ref().filter(|topics| !topics.has(topic)).map(|topics| topics.rule());
+        let rule = peer.topics.as_ref().filter(|topics| !topics.allows(topic)).map(|topics| topics.rule());
         let by = match (rule, &self.guard) {
             (Some(rule), Some(guard)) => format!("rule `{rule}` of {}", guard.place),
             _ => "the program".to_owned(),
@@ -80,13 +80,13 @@ impl Keeper for TopicKeeper {
         let get = |name| peer.metadata.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
         let (host, user_id) = (get("Peer-Address"), get("User-Id"));
         let why = format!("it may not {does} `{}`, by {by}", shown.escape_debug());
-        let peer_known = Known { routing_id: get("Routing-Id"), host, user_id };
-        let about = About { peer: peer_known, why: &why, ..About::default() };
+        let peer_known = KnownPeer { routing_id: get("Routing-Id"), host, user_id };
+        let about = EventDetails { peer: peer_known, why: &why, ..EventDetails::default() };
         self.tap.emit_about(event::TOPIC_REFUSED, errno::EACCES as u32, &peer.ends, &about);
         if let (Some(rule), Some(guard)) = (rule, &self.guard) {
             let who = String::from_utf8_lossy(if user_id.is_empty() { host } else { user_id });
             let first = format!("{who} with `{}`", shown.escape_debug());
-            guard.tell_of_topic(rule, does, peer.ends.name(), &first);
+            guard.report_topic(rule, does, peer.ends.name(), &first);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A library without TLS: refuses endpoints that a policy wraps in TLS.
 
-use super::{Asked, Proof};
+use super::{PolicyRequest, Proof};
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::Arc;
-use crate::transport::Carrying;
+use crate::transport::CarrierFactory;
 use tautline_policy::Wrap;
 
 /// Without TLS there are no certificates.
@@ -12,11 +12,11 @@ use tautline_policy::Wrap;
 pub(crate) enum Certificates {}
 
 impl Certificates {
-    pub(super) fn open(_: &Wrap, _: &Asked<'_>) -> Result<Arc<Self>, String> {
+    pub(super) fn open(_: &Wrap, _: &PolicyRequest<'_>) -> Result<Arc<Self>, String> {
         Err("this library was built without TLS".into())
     }
 
-    pub(super) fn carrying(&self, _: &Asked<'_>, _: &Options) -> Result<Carrying, Error> {
+    pub(super) fn carrying(&self, _: &PolicyRequest<'_>, _: &Options) -> Result<CarrierFactory, Error> {
         match *self {}
     }
 

@@ -1,6 +1,6 @@
 //! Proof of a peer's identity.
 
-use tautline_proto::Shown;
+use tautline_proto::PeerCertificates;
 
 /// Proof that a peer has shown. The policy may check it again later.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ impl Proof {
         self.key.as_deref()
     }
 
-    pub(crate) fn add_certificates(&mut self, shown: Shown) {
-        (self.certificates, self.judged) = (shown.certificates, shown.judged);
+    pub(crate) fn add_certificates(&mut self, shown: PeerCertificates) {
+        (self.certificates, self.judged) = (shown.certificates, shown.verified_by);
     }
 
     /// True if the configuration of this number accepts the certificates. Calls `judge` once per
@@ -43,7 +43,8 @@ mod tests {
     #[test]
     fn certificates_are_judged_once_by_each() {
         let mut proof = Proof::default();
-        let shown = Shown { user: String::new(), certificates: vec![b"one".to_vec()], judged: 1 };
+        let shown =
+            PeerCertificates { user: String::new(), certificates: vec![b"one".to_vec()], verified_by: 1 };
         proof.add_certificates(shown);
         assert!(proof.passes(1, |_| unreachable!("it has passed")));
         assert!(!proof.passes(2, |_| false));

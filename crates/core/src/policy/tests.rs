@@ -34,7 +34,7 @@ const LATER: Duration = Duration::from_secs(1);
 
 fn connection_limit(guard: &Guard) -> Option<u64> {
     match &mut lock(&guard.inner).policy {
-        Source::File(policy) => policy.age(LATER),
+        LoadedPolicy::File(policy) => policy.age(LATER),
         source => unreachable!("{source:?}"),
     }
     guard.policy().unwrap().limits().connections
@@ -221,7 +221,7 @@ fn wrap_seals_or_refuses() {
                 let parsed = transport::parse(endpoint).unwrap();
                 let options = options(socket_type, security);
                 let path = transport::socket_path(&parsed);
-                let asked = Asked { call, endpoint, parsed: &parsed, address: None, path };
+                let asked = PolicyRequest { call, endpoint, parsed: &parsed, address: None, path };
                 let (_, allowed) = judge(&policy, "x", &asked, &options, socket_type.name());
                 let Ok(allowed) = allowed else {
                     refused += 1;
@@ -230,7 +230,8 @@ fn wrap_seals_or_refuses() {
                 let own = allowed.options.as_deref().unwrap_or(&options);
                 let is_tls =
                     allowed.wrapped.is_some() || endpoint.starts_with("tls") || endpoint.starts_with("wss");
-                let is_curve = own.mechanism.encrypts() && !own.facts().raw && !endpoint.starts_with("udp");
+                let is_curve =
+                    own.mechanism.encrypts() && !own.type_info().raw && !endpoint.starts_with("udp");
                 let case = format!("{call:?} {endpoint} {socket_type:?} in {protocol}, {security}");
                 assert!(is_tls || is_curve, "{case} goes out in the clear");
                 // CURVE does not carry a user name and a password.

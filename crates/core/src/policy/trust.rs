@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::complaint;
-use super::watched::{Read, Watched};
+use super::reload::{Read, ReloadedValue};
+use super::stderr_report;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
@@ -18,14 +18,14 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Trust {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<TrustState>,
 }
 
 #[derive(Debug)]
-struct Known {
-    list: Watched<List>,
+struct TrustState {
+    list: ReloadedValue<List>,
     /// The faults that were reported last.
-    told: Vec<String>,
+    reported_faults: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -39,10 +39,11 @@ struct List {
 impl Trust {
     /// Reads the keys. The error describes the fault.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let read = || keys::clients(path).map(|found| decode(found, path)).map_err(|error| error.to_string());
-        let list = Watched::open(vec![path.to_owned()], read)?;
-        let mut known = Known { list, told: Vec::new() };
-        known.tell();
+        let read =
+            || keys::read_clients(path).map(|found| decode(found, path)).map_err(|error| error.to_string());
+        let list = ReloadedValue::open(vec![path.to_owned()], read)?;
+        let mut known = TrustState { list, reported_faults: Vec::new() };
+        known.report_faults();
         Ok(Trust { path: path.to_owned(), known: Mutex::new(known) })
     }
 
@@ -74,27 +75,29 @@ impl Trust {
     }
 }
 
-impl Known {
+impl TrustState {
     fn refresh(&mut self, path: &Path) {
         match self.list.refresh(|| read(path)) {
-            Ok(true) => self.tell(),
+            Ok(true) => self.report_faults(),
             Ok(false) => {}
-            Err(fault) => drop(complaint::say_later(&format!("{fault}; the former clients stay"))),
+            Err(fault) => {
+                drop(stderr_report::report_in_background(&format!("{fault}; the former clients stay")))
+            }
         }
     }
 
     /// Reports new faults.
-    fn tell(&mut self) {
+    fn report_faults(&mut self) {
         let faults = &self.list.get().faults;
-        for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
-            drop(complaint::say_later(fault));
+        for fault in faults.iter().filter(|fault| !self.reported_faults.contains(fault)) {
+            drop(stderr_report::report_in_background(fault));
         }
-        self.told.clone_from(faults);
+        self.reported_faults.clone_from(faults);
     }
 }
 
 fn read(path: &Path) -> Read<List> {
-    match keys::clients(path) {
+    match keys::read_clients(path) {
         Ok(found) => Ok(decode(found, path)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let faults = vec![format!("{error}; no client may connect")];

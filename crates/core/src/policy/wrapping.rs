@@ -3,7 +3,7 @@
 //! If a wrap cannot be applied, the endpoint is refused: it never sends unencrypted data.
 
 use super::certificates::Certificates;
-use super::{Allowed, Asked, Trust, Wrapped};
+use super::{Allowed, PolicyRequest, Trust, Wrapped};
 use crate::options::Options;
 use tautline_policy::{Call, Key, Wrap, keys};
 use tautline_proto::{Secret, public_key};
@@ -27,7 +27,7 @@ fn is_in_tls(endpoint: &str) -> bool {
 /// True if the streams do not use ZMTP. Without ZMTP there is no mechanism, whatever the options
 /// say.
 fn is_raw(options: &Options) -> bool {
-    options.facts().raw || options.router_raw
+    options.type_info().raw || options.router_raw
 }
 
 /// True if an endpoint is for datagrams, which no mechanism protects.
@@ -39,9 +39,9 @@ fn is_datagram(endpoint: &str) -> bool {
 ///
 /// # Errors
 /// The reason why the wrap cannot be applied. The endpoint must not be used then.
-pub(super) fn put_on(
+pub(super) fn wrap_endpoint(
     wrap: &Wrap,
-    asked: &Asked<'_>,
+    asked: &PolicyRequest<'_>,
     own: &mut Options,
     allowed: &mut Allowed,
 ) -> Result<(), String> {
@@ -67,7 +67,7 @@ pub(super) fn put_on(
     if own.mechanism.has_credentials() {
         return Err(format!("CURVE would replace {}; TLS would keep it", own.mechanism.name()));
     }
-    put_curve_on(wrap, asked, own)?;
+    wrap_in_curve(wrap, asked, own)?;
     if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
         allowed.trust = Some(Trust::open(clients)?);
     }
@@ -75,9 +75,9 @@ pub(super) fn put_on(
 }
 
 /// Adds CURVE to an endpoint.
-fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
+fn wrap_in_curve(wrap: &Wrap, asked: &PolicyRequest<'_>, options: &mut Options) -> Result<(), String> {
     let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
-    let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
+    let pair = wrap.key.as_deref().map(keys::read_pair).transpose().map_err(|error| error.to_string())?;
     if asked.call == Call::Bind {
         let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
         set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
@@ -87,7 +87,7 @@ fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result
     let server = match wrap.server(asked.endpoint) {
         Some(Key::Text(key)) => key.clone(),
         Some(Key::File(path)) => {
-            let found = keys::publics(path).map_err(|error| error.to_string())?;
+            let found = keys::read_public_keys(path).map_err(|error| error.to_string())?;
             match &found[..] {
                 [key] => key.clone(),
                 _ => return Err(format!("{} has {} keys, but needs one", path.display(), found.len())),

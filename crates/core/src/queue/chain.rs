@@ -2,7 +2,7 @@
 //! segments.
 
 use super::parcel;
-use super::pool::Ring;
+use super::recycle::RecycleRing;
 use super::segment::{self, Node, Position};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -59,7 +59,7 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
 /// starts at a line because of its allocation, and ends one word before the end of a line, where
 /// the allocator has its own word about the next block.
 #[repr(C)]
-pub(super) struct Shared {
+pub(super) struct SharedChain {
     /// Published messages and bytes, packed. Written by the producer (Release), read by the
     /// consumer (Acquire).
     // Relaxed: own, for the producer; a number, where the consumer only asks whether there is more.
@@ -67,8 +67,8 @@ pub(super) struct Shared {
     /// Published messages. Written before `tail`; only a number.
     // Relaxed: behind `tail`: at least the number that it counts.
     pub(super) published: Word<0>,
-    /// The producer's other counters; see `Aside`.
-    pub(super) aside: Aside,
+    /// The producer's other counters; see `ProducerCounters`.
+    pub(super) counters: ProducerCounters,
     /// The first node; null while there is no node. The producer sets it before the first
     /// publication. A consumer that ends moves it forward.
     // Relaxed: behind `tail`, for the consumer that begins; alone, once one end is gone
@@ -78,13 +78,13 @@ pub(super) struct Shared {
     // Relaxed: alone: the consumer has ended, and `Handle::drop` passes it on.
     pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
-    pub(super) ring: Ring,
+    pub(super) ring: RecycleRing,
     /// Number of handles and probes that keep this memory alive.
     holders: AtomicU32,
     /// The two sides that the chain connects.
-    pub(super) kind: Kind,
+    pub(super) kind: ChainKind,
     /// True if one of the two handles is gone.
-    left: AtomicBool,
+    half_closed: AtomicBool,
     _apart: [u8; APART],
     /// Bytes that the consumer has finished. Written by the consumer (Release), and read by the
     /// producer if it needs only a number.
@@ -102,7 +102,7 @@ pub(super) struct Shared {
 
 /// Counters of the producer that are not in the chain. On their own cache line, and rarely written.
 #[repr(C)]
-pub(super) struct Aside {
+pub(super) struct ProducerCounters {
     /// Messages dropped because there was no room or no memory.
     // Relaxed: own, the producer's; a number to others.
     pub(super) dropped: Word<0>,
@@ -121,7 +121,7 @@ pub(super) struct Aside {
     pub(super) limit: Word<8>,
 }
 
-impl Aside {
+impl ProducerCounters {
     /// Adds to a counter that only the calling thread writes.
     #[inline(always)]
     pub(super) fn add(word: &Word<0>, number: u64) {
@@ -132,24 +132,24 @@ impl Aside {
 
 /// The two sides that a chain connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChainKind {
     /// A socket and the network.
     Wire,
     /// Two sockets of one process. Two working threads use its ends, and it has parcels.
     Inproc,
 }
 
-impl Kind {
+impl ChainKind {
     /// True if frames may be parcels.
     #[inline]
     pub(super) fn has_parcels(self) -> bool {
-        self == Kind::Inproc
+        self == ChainKind::Inproc
     }
 
     /// True if large segments circulate through the pool of blocks instead of the ring. (The models
     /// check the ring.)
     pub(super) fn circulates(self) -> bool {
-        self == Kind::Inproc && !cfg!(loom)
+        self == ChainKind::Inproc && !cfg!(loom)
     }
 }
 
@@ -166,23 +166,24 @@ impl<const APART: usize> Word<APART> {
 const LINE: usize = 64;
 /// Size of the rarely used fields.
 const SELDOM: usize = 2 * size_of::<AtomicPtr<Node>>()
-    + size_of::<Ring>()
+    + size_of::<RecycleRing>()
     + size_of::<AtomicU32>()
-    + size_of::<Kind>()
+    + size_of::<ChainKind>()
     + size_of::<AtomicBool>();
 /// Unused bytes of their cache line. (The model's types are larger.)
 const APART: usize = LINE.saturating_sub(SELDOM);
 #[cfg(not(loom))]
-const _: () = assert!(std::mem::offset_of!(Shared, head) == 2 * LINE && size_of::<Shared>() == 3 * LINE - 8);
+const _: () =
+    assert!(std::mem::offset_of!(SharedChain, head) == 2 * LINE && size_of::<SharedChain>() == 3 * LINE - 8);
 
-impl Shared {
+impl SharedChain {
     /// Returns both handles of an empty chain without segments.
-    pub(super) fn pair(kind: Kind) -> [Handle; 2] {
+    pub(super) fn pair(kind: ChainKind) -> [Handle; 2] {
         let (messages, bytes) = start();
-        let shared = Shared {
+        let shared = SharedChain {
             tail: Word::new(pack(messages, bytes)),
             published: Word::new(messages),
-            aside: Aside {
+            counters: ProducerCounters {
                 dropped: Word::new(0),
                 full: Word::new(0),
                 messages: Word::new(0),
@@ -191,18 +192,18 @@ impl Shared {
             },
             first: AtomicPtr::new(std::ptr::null_mut()),
             stopped: AtomicPtr::new(std::ptr::null_mut()),
-            ring: Ring::new(),
+            ring: RecycleRing::new(),
             holders: AtomicU32::new(2),
             kind,
-            left: AtomicBool::new(false),
+            half_closed: AtomicBool::new(false),
             _apart: [0; APART],
             head: Word::new(bytes),
             credited: Word::new(messages),
             extra: Word::new(0),
         };
-        let layout = Shared::layout();
+        let layout = SharedChain::layout();
         // SAFETY: the layout is not empty.
-        let place = unsafe { alloc(layout) }.cast::<Shared>();
+        let place = unsafe { alloc(layout) }.cast::<SharedChain>();
         let Some(place) = NonNull::new(place) else { handle_alloc_error(layout) };
         // SAFETY: just allocated for it.
         unsafe { place.write(shared) };
@@ -211,14 +212,14 @@ impl Shared {
 
     /// Returns the layout, aligned to a cache line.
     fn layout() -> Layout {
-        let own = Layout::new::<Shared>();
+        let own = Layout::new::<SharedChain>();
         own.align_to(LINE).unwrap_or(own)
     }
 }
 
 /// One of the two handles on the shared state. Works like an `Arc`, but an `Arc` would put its
 /// counts on an extra line, and there are at most two handles.
-pub(super) struct Handle(NonNull<Shared>);
+pub(super) struct Handle(NonNull<SharedChain>);
 
 // SAFETY: a handle is a shared reference to atomics and to segments that pass between threads.
 unsafe impl Send for Handle {}
@@ -233,10 +234,10 @@ impl Handle {
 }
 
 impl Deref for Handle {
-    type Target = Shared;
+    type Target = SharedChain;
 
     #[inline(always)]
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedChain {
         // SAFETY: freed with the last handle.
         unsafe { self.0.as_ref() }
     }
@@ -246,18 +247,18 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // AcqRel: the actions of each side come before the end. The side that goes first must not
         // access the chain afterwards.
-        if self.left.swap(true, Ordering::AcqRel) {
+        if self.half_closed.swap(true, Ordering::AcqRel) {
             // SAFETY: the other handle is gone, and this happens once.
             unsafe { self.free_all() };
         }
         // SAFETY: this handle is one of the holders, and is not used afterwards.
-        unsafe { Shared::let_go(self.0) };
+        unsafe { SharedChain::release(self.0) };
     }
 }
 
 /// Reads the counters of a chain from outside, even when its ends are gone. A probe does not keep
 /// the contents of the chain alive.
-pub(crate) struct Probe(NonNull<Shared>);
+pub(crate) struct Probe(NonNull<SharedChain>);
 
 // SAFETY: it reads atomics, in memory that lives as long as the probe.
 unsafe impl Send for Probe {}
@@ -276,13 +277,13 @@ impl Handle {
 impl Drop for Probe {
     fn drop(&mut self) {
         // SAFETY: a probe is one of the holders, and is not used afterwards.
-        unsafe { Shared::let_go(self.0) };
+        unsafe { SharedChain::release(self.0) };
     }
 }
 
 /// The counters of a chain at one moment. Bytes are those of whole frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ChainCounts {
     /// Messages and bytes that the producer published, or that went to the peer by another way.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
@@ -296,7 +297,7 @@ pub(crate) struct Counts {
 
 impl Probe {
     /// Returns the current counters. Concurrent changes may or may not be included.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> ChainCounts {
         // SAFETY: a probe is one of the holders.
         let shared = unsafe { self.0.as_ref() };
         // Acquire, the consumer's counts first: pairs with the Release in `Consumer::credit`. The
@@ -305,12 +306,16 @@ impl Probe {
         let credited = shared.credited.0.load(Ordering::Acquire);
         let published = shared.published.0.load(Ordering::Relaxed);
         let queued_bytes = bytes_ahead(shared.tail.0.load(Ordering::Relaxed), head);
-        let [messages, bytes, dropped, full] =
-            [&shared.aside.messages, &shared.aside.bytes, &shared.aside.dropped, &shared.aside.full]
-                .map(|word| word.0.load(Ordering::Relaxed));
+        let [messages, bytes, dropped, full] = [
+            &shared.counters.messages,
+            &shared.counters.bytes,
+            &shared.counters.dropped,
+            &shared.counters.full,
+        ]
+        .map(|word| word.0.load(Ordering::Relaxed));
         let (first, first_byte) = start();
         let extra = shared.extra.0.load(Ordering::Relaxed);
-        Counts {
+        ChainCounts {
             messages: published.wrapping_sub(first).wrapping_add(messages),
             bytes: head
                 .wrapping_add(queued_bytes)
@@ -321,7 +326,7 @@ impl Probe {
             queued_bytes,
             dropped,
             full,
-            limit: shared.aside.limit.0.load(Ordering::Relaxed),
+            limit: shared.counters.limit.0.load(Ordering::Relaxed),
         }
     }
 }
@@ -332,7 +337,7 @@ pub(super) fn start() -> (u64, u64) {
     if cfg!(test) { (MESSAGE_MASK - 40, BYTE_MASK - 1500) } else { (0, 0) }
 }
 
-impl Shared {
+impl SharedChain {
     /// Drops the messages of the parcels that were published and not read. All such parcels are in
     /// the nodes from `first` on.
     ///
@@ -349,7 +354,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl SharedChain {
     /// Frees everything in the chain.
     ///
     /// # Safety
@@ -375,7 +380,7 @@ impl Shared {
     ///
     /// # Safety
     /// The caller is a holder, and does not access the state afterwards.
-    unsafe fn let_go(place: NonNull<Shared>) {
+    unsafe fn release(place: NonNull<SharedChain>) {
         // SAFETY: the caller is a holder.
         let holders = unsafe { &place.as_ref().holders };
         // AcqRel: the actions of each holder come before the end.
@@ -383,7 +388,7 @@ impl Shared {
             // SAFETY: written by `Shared::pair`, and this was the last holder.
             unsafe { place.drop_in_place() };
             // SAFETY: allocated there with this layout.
-            unsafe { dealloc(place.as_ptr().cast(), Shared::layout()) };
+            unsafe { dealloc(place.as_ptr().cast(), SharedChain::layout()) };
         }
     }
 }

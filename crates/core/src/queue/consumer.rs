@@ -22,7 +22,7 @@ impl Consumer {
     }
 
     /// Returns the start of the chain. Called when an Acquire load of the tail saw the first
-    /// published bytes, for the first time or after `give_up_all`.
+    /// published bytes, for the first time or after `detach_nodes`.
     ///
     /// # Safety
     /// Bytes were published.
@@ -58,7 +58,7 @@ impl Consumer {
     unsafe fn release_nodes(&mut self, position: &Position) {
         while self.first != position.node {
             // SAFETY: the nodes up to `position` are linked and ours.
-            let (next, finished) = unsafe { Node::leave(self.first) };
+            let (next, finished) = unsafe { Node::release(self.first) };
             self.first = next;
             if let Some(buffer) = finished {
                 // SAFETY: its last node was left.
@@ -79,7 +79,7 @@ impl Consumer {
 impl Consumer {
     /// Forgets all nodes, on behalf of the producer as well. Returns the oldest node, or null if
     /// there is no node. The producer frees the nodes.
-    pub(super) fn give_up_all(&mut self) -> *mut Node {
+    pub(super) fn detach_nodes(&mut self) -> *mut Node {
         let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
         // Relaxed: alone, one thread owns both ends.
         let first = self.shared.first.load(Ordering::Relaxed);

@@ -15,12 +15,12 @@ use tautline_proto::frame;
 
 /// A place in the chain and its byte count.
 #[derive(Clone, Copy)]
-struct Place {
+struct DrainCursor {
     position: Position,
     bytes: u64,
 }
 
-impl Place {
+impl DrainCursor {
     /// # Safety
     /// As for `Position::skip`.
     unsafe fn skip(&mut self, n: u64) {
@@ -36,12 +36,12 @@ pub(crate) struct ByteDrain {
     /// The tail word as last loaded.
     tail: u64,
     /// Bytes before this place were taken.
-    taken: Place,
+    taken: DrainCursor,
     /// The frame boundary from which the search for message boundaries continues: `whole <= frame
     /// <= taken`.
-    frame: Place,
+    frame: DrainCursor,
     /// The end of the last message that was taken as a whole.
-    whole: Place,
+    message_end: DrainCursor,
     /// Count of messages up to `whole`.
     messages: u64,
 }
@@ -53,13 +53,13 @@ unsafe impl Send for ByteDrain {}
 impl ByteDrain {
     pub(super) fn new(start: Consumer) -> Self {
         let (messages, bytes) = chain::start();
-        let place = Place { position: Position::NOWHERE, bytes };
+        let place = DrainCursor { position: Position::NOWHERE, bytes };
         ByteDrain {
             start,
             tail: chain::pack(messages, bytes),
             taken: place,
             frame: place,
-            whole: place,
+            message_end: place,
             messages,
         }
     }
@@ -75,7 +75,7 @@ impl ByteDrain {
             let position = unsafe { self.start.begin() };
             self.taken.position = position;
             self.frame.position = position;
-            self.whole.position = position;
+            self.message_end.position = position;
         }
         pending
     }
@@ -132,18 +132,18 @@ impl ByteDrain {
             // Publications end at message boundaries, and the tail counts the messages. So there is
             // no need to look at the frames.
             self.frame = self.taken;
-            self.whole = self.taken;
+            self.message_end = self.taken;
             self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
             self.credit();
-        } else if self.find_whole() {
+        } else if self.find_message_end() {
             self.credit();
         }
     }
 
     /// Skips over frame headers up to the last message boundary that was taken. Returns true if
     /// `whole` moved.
-    fn find_whole(&mut self) -> bool {
-        let before = self.whole.bytes;
+    fn find_message_end(&mut self) -> bool {
+        let before = self.message_end.bytes;
         loop {
             let left = self.taken.bytes.wrapping_sub(self.frame.bytes);
             let mut header = [0; frame::MAX_HEADER];
@@ -160,38 +160,38 @@ impl ByteDrain {
             // SAFETY: all of the frame was taken.
             unsafe { self.frame.skip(total) };
             if header.flags & frame::MORE == 0 {
-                self.whole = self.frame;
+                self.message_end = self.frame;
                 self.messages = self.messages.wrapping_add(u64::from(header.flags & frame::COMMAND == 0));
             }
         }
-        self.whole.bytes != before
+        self.message_end.bytes != before
     }
 
     /// Releases everything before `whole`.
     fn credit(&mut self) {
         // SAFETY: `whole` only grows, and places before it are unused from now on.
-        unsafe { self.start.release(&self.whole.position) };
-        self.start.credit(self.messages, self.whole.bytes);
+        unsafe { self.start.release(&self.message_end.position) };
+        self.start.credit(self.messages, self.message_end.bytes);
     }
 
     /// Releases all memory if everything was taken. `end` is the other end of the chain.
-    pub(super) fn rest(&mut self, end: &mut Producer) -> bool {
+    pub(super) fn release_memory(&mut self, end: &mut Producer) -> bool {
         if self.pending() > 0
-            || self.whole.bytes != self.taken.bytes
-            || !end.rest(&mut self.start, self.taken.bytes)
+            || self.message_end.bytes != self.taken.bytes
+            || !end.release_memory(&mut self.start, self.taken.bytes)
         {
             return false;
         }
         self.taken.position = Position::NOWHERE;
         self.frame = self.taken;
-        self.whole = self.taken;
+        self.message_end = self.taken;
         true
     }
 
     /// Called after a lost connection: goes back to the start of the partly taken message.
     pub(crate) fn rewind(&mut self) {
-        self.taken = self.whole;
-        self.frame = self.whole;
+        self.taken = self.message_end;
+        self.frame = self.message_end;
     }
 
     /// Drops and credits all published messages, including a partly taken one. Returns their

@@ -29,7 +29,7 @@ const WORTH_COPYING: u64 = 4096;
 /// large body must send a part of it. Until then they grow segment by segment.
 const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
 /// The required part: one byte in this many.
-const FORETASTE: u64 = 16;
+const REQUIRED_PREFIX_SHARE: u64 = 16;
 /// Limit for the bytes read beyond a body by reference. Small, because the next body's part of
 /// these bytes must be copied.
 const BEHIND_BODY: usize = 4096;
@@ -37,10 +37,10 @@ const BEHIND_BODY: usize = 4096;
 const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
 
 /// Room for arriving bytes: two runs of possibly uninitialised memory, to be written in order.
-pub(crate) type Room<'a> = [&'a mut [MaybeUninit<u8>]; 2];
+pub(crate) type ReadSpace<'a> = [&'a mut [MaybeUninit<u8>]; 2];
 
 /// Copies as many bytes as there is room for. Returns the written parts.
-pub(super) fn copy<'a>(bytes: &[u8], room: Room<'a>) -> [&'a mut [u8]; 2] {
+pub(super) fn copy<'a>(bytes: &[u8], room: ReadSpace<'a>) -> [&'a mut [u8]; 2] {
     let mut rest = bytes;
     room.map(|to| {
         let (head, tail) = rest.split_at(rest.len().min(to.len()));
@@ -54,7 +54,7 @@ pub(super) fn copy<'a>(bytes: &[u8], room: Room<'a>) -> [&'a mut [u8]; 2] {
 
 /// A scanned frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scanned {
+pub(crate) struct ScannedFrame {
     /// Header of the frame.
     pub(crate) header: Header,
 }
@@ -70,7 +70,7 @@ pub(crate) struct ByteFiller {
     /// The body of the frame scanned last.
     last: Option<(Position, u64)>,
     /// The end of the last complete message, while a multipart message is incomplete.
-    begun: Option<(Position, u64)>,
+    last_message_end: Option<(Position, u64)>,
     /// The end of the last scanned frame that is for the owner, and its byte count. Only commands
     /// that are not for the owner lie between it and the scan position.
     kept: (Position, u64),
@@ -79,7 +79,7 @@ pub(crate) struct ByteFiller {
     /// Limit for the bytes of a message: all parts with their headers.
     longest: u64,
     /// Bytes of the scanned parts of an incomplete message.
-    so_far: u64,
+    message_bytes: u64,
     /// True if there was no memory for the expected body. Then there is no room for further bytes.
     exhausted: bool,
 }
@@ -97,11 +97,11 @@ impl ByteFiller {
             scan_bytes,
             partial: None,
             last: None,
-            begun: None,
+            last_message_end: None,
             kept: (Position::NOWHERE, scan_bytes),
             lent: 0,
             longest: u64::MAX,
-            so_far: 0,
+            message_bytes: 0,
             exhausted: false,
         }
     }
@@ -126,7 +126,7 @@ impl ByteFiller {
         &mut self,
         least: usize,
         most: usize,
-        mut read: impl for<'a> FnMut(Room<'a>) -> io::Result<[&'a mut [u8]; 2]>,
+        mut read: impl for<'a> FnMut(ReadSpace<'a>) -> io::Result<[&'a mut [u8]; 2]>,
         mut again: impl FnMut() -> bool,
     ) -> io::Result<usize> {
         let [mut first, mut second] = self.space(least).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -151,25 +151,28 @@ impl ByteFiller {
         };
         // Also after a failure: `filled` gives the unused room back.
         // SAFETY: as many bytes are initialised, from the beginning on.
-        unsafe { self.filled(*result.as_ref().unwrap_or(&0)) };
+        unsafe { self.commit_read(*result.as_ref().unwrap_or(&0)) };
         result
     }
 
     /// Returns the room that `fill` lends, or `None` if memory is exhausted. The caller must call
     /// `filled` afterwards, even if no bytes came.
-    pub(super) fn space(&mut self, min_total: usize) -> Option<Room<'_>> {
+    pub(super) fn space(&mut self, min_total: usize) -> Option<ReadSpace<'_>> {
         if self.exhausted {
             return None;
         }
-        if self.end.behind().is_none() && self.end.room() < LEAST_ROOM.min(min_total) && !self.in_body() {
+        if self.end.unlinked_node().is_none()
+            && self.end.node_space() < LEAST_ROOM.min(min_total)
+            && !self.in_body()
+        {
             // More than a small message: it is worth a system call.
             self.end.grow(FIRST - size_of::<Buffer>()).ok()?;
             self.start_scan();
         }
-        let room = self.end.room();
+        let room = self.end.node_space();
         let (next, len) = if room >= min_total {
             (self.end.at, 0)
-        } else if let Some(behind) = self.end.behind() {
+        } else if let Some(behind) = self.end.unlinked_node() {
             // SAFETY: placed behind the external node, with the rest of the buffer free behind it.
             let behind = unsafe { &*behind };
             // SAFETY: the buffer of a valid node.
@@ -194,18 +197,18 @@ impl ByteFiller {
     }
 
     /// Returns the part of this room that lies in the current segment.
-    pub(crate) fn room(&self) -> usize {
-        self.end.room()
+    pub(crate) fn segment_space(&self) -> usize {
+        self.end.node_space()
     }
 
     /// True if the next bytes are read directly to their final place.
     pub(crate) fn expects_body(&self) -> bool {
-        self.end.behind().is_some() || self.in_body()
+        self.end.unlinked_node().is_some() || self.in_body()
     }
 
     /// True if the current node is the incomplete body of a frame by reference.
     fn in_body(&self) -> bool {
-        self.end.room() > 0 && self.end.in_external()
+        self.end.node_space() > 0 && self.end.in_external()
     }
 
     /// Notes that `n` bytes have arrived in the slices of the last `space`, the first slice before
@@ -214,22 +217,22 @@ impl ByteFiller {
     ///
     /// # Safety
     /// As many bytes of them are initialised.
-    pub(super) unsafe fn filled(&mut self, n: usize) {
-        let room = self.end.room();
+    pub(super) unsafe fn commit_read(&mut self, n: usize) {
+        let room = self.end.node_space();
         assert!(n <= room + self.lent, "more bytes were written than there was room for");
         self.lent = 0;
-        self.landed(n.min(room));
+        self.record_arrival(n.min(room));
         if n > room {
             self.end.enter_ready();
             self.start_scan();
-            self.landed(n - room);
+            self.record_arrival(n - room);
         } else {
             self.end.drop_spare();
         }
     }
 
     /// Notes that bytes arrived in the current node.
-    fn landed(&mut self, n: usize) {
+    fn record_arrival(&mut self, n: usize) {
         if n > 0 {
             trace::wrote(self.end.node, self.end.at, n);
             self.end.at = self.end.at.wrapping_add(n);
@@ -239,7 +242,7 @@ impl ByteFiller {
     /// Starts the scan at the start of the first node.
     fn start_scan(&mut self) {
         if self.scan.node.is_null() {
-            self.scan = self.end.mark();
+            self.scan = self.end.published_end();
             self.kept = (self.scan, self.scan_bytes);
         }
     }
@@ -263,7 +266,10 @@ impl ByteFiller {
     /// Scans the next frame if it is complete. `max_msg_size` limits its body. Both `max_msg_size`
     /// and the limit of the whole message apply as soon as the header has arrived.
     #[inline]
-    pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
+    pub(crate) fn next_frame(
+        &mut self,
+        max_msg_size: Option<u64>,
+    ) -> Result<Option<ScannedFrame>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
         if arrived < 2 {
             return Ok(None);
@@ -287,11 +293,11 @@ impl ByteFiller {
         }
         self.partial = None;
         if header.flags & frame::MORE != 0 {
-            self.begun.get_or_insert(self.kept);
-            self.so_far = self.so_far.saturating_add(total);
+            self.last_message_end.get_or_insert(self.kept);
+            self.message_bytes = self.message_bytes.saturating_add(total);
         } else if header.flags & frame::COMMAND == 0 {
-            self.begun = None;
-            self.so_far = 0;
+            self.last_message_end = None;
+            self.message_bytes = 0;
         }
         let mut body = self.scan;
         if self.scan.node == self.end.node {
@@ -308,13 +314,14 @@ impl ByteFiller {
             self.keep_last();
         }
         self.last = Some((body, header.body_len));
-        Ok(Some(Scanned { header }))
+        Ok(Some(ScannedFrame { header }))
     }
 
     /// Returns an error if this part would make the message too large.
     #[inline]
     fn check_message(&self, header: &Header) -> Result<(), ProtocolError> {
-        let size = self.so_far.saturating_add(header.body_len).saturating_add(header.header_len as u64);
+        let size =
+            self.message_bytes.saturating_add(header.body_len).saturating_add(header.header_len as u64);
         if size > self.longest && header.flags & frame::COMMAND == 0 {
             return Err(ProtocolError::TooLarge { size, limit: self.longest });
         }
@@ -341,7 +348,7 @@ impl ByteFiller {
         }
         let mut start = self.scan;
         // SAFETY: `arrived` bytes lie behind the scan position.
-        let mut left = unsafe { start.run(arrived) };
+        let mut left = unsafe { start.next_run(arrived) };
         // A message whose last part has not arrived does not count.
         let (mut at, mut end, mut count, mut last_len) = (start.at, start.at, 0, 0);
         while count < most && left >= 2 {
@@ -360,7 +367,7 @@ impl ByteFiller {
         if count > 0 {
             self.scan = Position { at: end, ..start };
             self.scan_bytes = self.scan_bytes.wrapping_add((end.addr() - start.at.addr()) as u64);
-            self.begun = None;
+            self.last_message_end = None;
             self.keep_last();
             let body = Position { at: end.wrapping_sub(last_len), ..start };
             self.last = Some((body, last_len as u64));
@@ -388,7 +395,7 @@ impl ByteFiller {
     #[cold]
     fn expect_body(&mut self, header: &Header, arrived: u64) {
         let arrived = arrived - header.header_len as u64;
-        let most = arrived.saturating_mul(FORETASTE).max(BY_REFERENCE_MAX);
+        let most = arrived.saturating_mul(REQUIRED_PREFIX_SHARE).max(BY_REFERENCE_MAX);
         if header.body_len < BY_REFERENCE as u64 || header.body_len > most {
             return;
         }
@@ -436,7 +443,7 @@ impl ByteFiller {
     /// hidden, because a consumer that sees a frame expects a message.
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
-        let (position, bytes) = self.begun.unwrap_or(self.kept);
+        let (position, bytes) = self.last_message_end.unwrap_or(self.kept);
         if !position.node.is_null() {
             self.end.publish_to(position, bytes, u64::from(messages));
         }
@@ -475,8 +482,9 @@ impl ByteFiller {
 
     /// Releases all memory if the consumer, which has read `read` bytes, has finished everything
     /// that has arrived.
-    pub(super) fn rest(&mut self, consumer: &mut Consumer, read: u64) -> bool {
-        if self.unscanned() > 0 || self.begun.is_some() || !self.end.rest(consumer, read) {
+    pub(super) fn release_memory(&mut self, consumer: &mut Consumer, read: u64) -> bool {
+        if self.unscanned() > 0 || self.last_message_end.is_some() || !self.end.release_memory(consumer, read)
+        {
             return false;
         }
         self.scan = Position::NOWHERE;
@@ -504,7 +512,7 @@ impl ByteFiller {
 
     /// Called after a lost connection: drops the unpublished bytes.
     pub(crate) fn truncate_to_published(&mut self) {
-        let scan = self.end.mark();
+        let scan = self.end.published_end();
         if scan.node.is_null() {
             self.exhausted = false;
             return;
@@ -518,8 +526,8 @@ impl ByteFiller {
         self.kept = (self.scan, self.scan_bytes);
         self.partial = None;
         self.last = None;
-        self.begun = None;
-        self.so_far = 0;
+        self.last_message_end = None;
+        self.message_bytes = 0;
         self.lent = 0;
         self.exhausted = false;
     }

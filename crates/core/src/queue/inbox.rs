@@ -10,8 +10,8 @@
 //!           parked_hint()   [light barrier; parked or exposed?] -> nudge()
 //! ```
 //!
-//! If all inproc producers of an owner call `nudge`, which has a full fence, the owner parks with
-//! `prepare_park_alone`.
+//! If all inproc producers of an owner call `wake_if_parked`, which has a full fence, the owner
+//! parks with `prepare_park_without_barrier`.
 //!
 //! No wake-up is lost. One side stores `parked`, the other stores `pending` or a chain's tail. Each
 //! side then loads the other's value behind a barrier, so at least one load sees the other side's
@@ -34,16 +34,16 @@ const LITTLE: usize = 4;
 /// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
 /// and need no memory besides this struct.
 #[derive(Debug)]
-pub(crate) struct Items<T> {
+pub(crate) struct NewsQueue<T> {
     first: Option<T>,
     more: Vec<T>,
     /// Number of news that are obsolete.
     void: usize,
 }
 
-impl<T> Items<T> {
+impl<T> NewsQueue<T> {
     const fn new() -> Self {
-        Items { first: None, more: Vec::new(), void: 0 }
+        NewsQueue { first: None, more: Vec::new(), void: 0 }
     }
 
     fn push(&mut self, item: T) {
@@ -60,7 +60,7 @@ impl<T> Items<T> {
     }
 
     /// Takes all news out.
-    fn take(&mut self) -> Items<T> {
+    fn take(&mut self) -> NewsQueue<T> {
         let first = self.first.take();
         let more = match self.more.capacity() {
             0..=LITTLE => std::mem::take(&mut self.more),
@@ -68,7 +68,7 @@ impl<T> Items<T> {
             _ => self.more.drain(..).collect(),
         };
         self.void = 0;
-        Items { first, more, void: 0 }
+        NewsQueue { first, more, void: 0 }
     }
 
     /// Notes that `more` news are obsolete. Once half of all news are obsolete, removes those for
@@ -89,7 +89,7 @@ impl<T> Items<T> {
     }
 }
 
-impl<T> IntoIterator for Items<T> {
+impl<T> IntoIterator for NewsQueue<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
 
@@ -110,12 +110,12 @@ const CLOSED: u8 = 4;
 /// an inproc peer looks at it.
 #[repr(align(128))]
 pub(crate) struct Inbox<T, W> {
-    news: Mutex<Items<T>>,
+    news: Mutex<NewsQueue<T>>,
     /// True if `news` may contain items.
     pending: AtomicBool,
     /// PARKED, EXPOSED, CLOSED.
-    // Relaxed: fence, by `prepare`, `expose`, `push`, `nudge` and `parked_hint`; CLOSED is own:
-    // under the lock of the news. The thread that clears PARKED wakes the owner by a lock or a
+    // Relaxed: fence, by `prepare`, `expose`, `push`, `wake_if_parked` and `parked_hint`; CLOSED is
+    // own: under the lock of the news. The thread that clears PARKED wakes the owner by a lock or a
     // system call, which orders the later steps. A bit that is seen for too long causes one extra
     // wake-up.
     state: AtomicU8,
@@ -126,7 +126,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Returns an empty inbox whose owner is awake.
     pub(crate) fn new(waker: W) -> Self {
         Inbox {
-            news: Mutex::new(Items::new()),
+            news: Mutex::new(NewsQueue::new()),
             pending: AtomicBool::new(false),
             state: AtomicU8::new(0),
             waker,
@@ -158,7 +158,7 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// True if there may be news.
     #[inline]
-    pub(crate) fn pending(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         // Acquire pairs with the Release in `push`.
         self.pending.load(Ordering::Acquire)
     }
@@ -180,11 +180,11 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Takes all news out.
-    pub(crate) fn drain(&self) -> Items<T> {
+    pub(crate) fn drain(&self) -> NewsQueue<T> {
         // Cleared before the news are taken: a push in between may leave the flag set with no news
         // inside, but never cleared with news inside. A swap, so that the lock below comes after it
         // also for the pusher that set the flag.
-        if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { Items::new() }
+        if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { NewsQueue::new() }
     }
 
     /// Prepares the owner for sleep. Returns false if there are news: the owner must not sleep and
@@ -196,8 +196,8 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Like `prepare_park`, for an owner without inproc chains, or an owner that is rung for them.
     /// No thread calls `parked_hint` for it, so other threads need not be disturbed.
-    pub(crate) fn prepare_park_alone(&self) -> bool {
-        // Pairs with the fences in `push` and `nudge`.
+    pub(crate) fn prepare_park_without_barrier(&self) -> bool {
+        // Pairs with the fences in `push` and `wake_if_parked`.
         self.prepare(|| fence(Ordering::SeqCst))
     }
 
@@ -207,7 +207,7 @@ impl<T, W: Unpark> Inbox<T, W> {
         // Store `parked`, then load `pending` (and the chains' tails): pairs with the fence in
         // `push` and the light barrier in `parked_hint`.
         barrier();
-        if self.pending() {
+        if self.has_pending() {
             self.finish_park();
             return false;
         }
@@ -251,14 +251,14 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Wakes the owner if it sleeps, without news. For changes outside of the inbox, for example in
     /// an inproc chain.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_if_parked(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
         fence(Ordering::SeqCst);
         self.wake();
     }
 
-    /// True if `nudge` would wake the owner. Called right after publishing to an inproc chain.
-    /// Costs one load.
+    /// True if `wake_if_parked` would wake the owner. Called right after publishing to an inproc
+    /// chain. Costs one load.
     #[inline]
     pub(crate) fn parked_hint(&self) -> bool {
         // Store (the chain's tail), then load `state`: pairs with the heavy barrier in

@@ -14,8 +14,8 @@
 //! A chunk is freed or reused when the last reference to it is gone. A reader holds the chunk it is
 //! in, each chunk holds the next one, and the log holds a *window* of the newest chunks. If a
 //! reader still holds the oldest chunk when the window is full, the owner must detach it. The owner
-//! then copies its unsent messages to the connection's own queue ([`LogReader::unsent`]). So a log
-//! never grows beyond its window.
+//! then copies its unsent messages to the connection's own queue ([`LogReader::copy_unsent`]). So a
+//! log never grows beyond its window.
 //!
 //! Invariants, on which the `unsafe` here rests:
 //! - Bytes before the published tail are never written again before the chunk is reused. A chunk is
@@ -134,7 +134,7 @@ impl Drop for Chunk {
 }
 
 /// The published counts: messages and bytes, as in `chain`.
-struct Shared {
+struct LogCounts {
     // Relaxed: own, for the owner that asks how far a reader is behind.
     tail: Padded<AtomicU64>,
     /// Counts since the beginning, for statistics.
@@ -146,7 +146,7 @@ struct Shared {
 
 /// Progress of one reader.
 pub(crate) struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<LogCounts>,
     /// Messages and bytes that were taken as a whole. Written by the reader. Only a number: it does
     /// not decide about reading or reusing memory.
     // Relaxed: number: chunks are reused by their reference count.
@@ -156,7 +156,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Returns the number of published messages that are not completely taken.
     #[inline]
-    pub(crate) fn behind(&self) -> u64 {
+    pub(crate) fn pending_messages(&self) -> u64 {
         let tail = self.shared.tail.0.load(Relaxed);
         chain::messages_behind(self.head.load(Relaxed), tail >> chain::BYTE_BITS)
     }
@@ -167,13 +167,13 @@ impl Progress {
     }
 
     /// Returns the number of bytes that the reader is behind.
-    pub(crate) fn behind_bytes(&self) -> u64 {
+    pub(crate) fn pending_bytes(&self) -> u64 {
         chain::bytes_behind(self.head.load(Relaxed), self.shared.tail.0.load(Relaxed))
     }
 }
 
 /// Length of a log, to check later whether it has grown.
-pub(crate) struct LogLength(Arc<Shared>);
+pub(crate) struct LogLength(Arc<LogCounts>);
 
 impl LogLength {
     /// Returns a number that changes with every published message.
@@ -184,7 +184,7 @@ impl LogLength {
 
 /// The owner's end.
 pub(crate) struct Log {
-    shared: Arc<Shared>,
+    shared: Arc<LogCounts>,
     /// The newest chunks, each with the byte count at its beginning.
     window: VecDeque<(Arc<Chunk>, u64)>,
     /// Position of the next byte in the newest chunk.
@@ -199,12 +199,12 @@ impl Log {
     pub(crate) fn new() -> Self {
         let (messages, bytes) = chain::start();
         let tail = Padded(AtomicU64::new(chain::pack(messages, bytes)));
-        let shared = Shared { tail, messages: AtomicU64::new(messages), bytes: AtomicU64::new(bytes) };
+        let shared = LogCounts { tail, messages: AtomicU64::new(messages), bytes: AtomicU64::new(bytes) };
         Log { shared: Arc::new(shared), window: VecDeque::new(), at: CHUNK, bytes, messages }
     }
 
     /// True if a message of `len` bytes, including headers, can be appended now. If not, see
-    /// [`Log::turn`].
+    /// [`Log::next_chunk`].
     #[inline]
     pub(crate) fn fits(&self, len: usize) -> bool {
         len <= CHUNK - self.at
@@ -213,7 +213,7 @@ impl Log {
     /// Continues in a new chunk. Returns false if the window is full and its oldest chunk is in
     /// use. [`Log::holds_oldest`] is true for the readers that use it.
     #[cold]
-    pub(crate) fn turn(&mut self) -> bool {
+    pub(crate) fn next_chunk(&mut self) -> bool {
         let used = self.window.len() > 1
             && self.window.front_mut().is_some_and(|(chunk, _)| Arc::get_mut(chunk).is_some());
         let fresh = if used {
@@ -241,7 +241,7 @@ impl Log {
     pub(crate) fn holds_oldest(&self, progress: &Progress) -> bool {
         // A reader that has read the oldest chunk to its end is still in it.
         let second = self.window.get(1).map_or(self.bytes, |(_, start)| *start);
-        progress.behind_bytes() >= self.bytes.wrapping_sub(second)
+        progress.pending_bytes() >= self.bytes.wrapping_sub(second)
     }
 
     /// Appends a message of one part and publishes it. There must be room for it (`fits`).
@@ -317,19 +317,19 @@ impl Log {
     /// Returns a reader of all messages that are published from now on. `None` if it needs a chunk
     /// and there is no chunk (see `turn`).
     pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
-        if self.window.is_empty() && !self.turn() {
+        if self.window.is_empty() && !self.next_chunk() {
             return None;
         }
         let (chunk, _) = self.window.back()?;
         let word = chain::pack(self.messages, self.bytes);
         let progress = Arc::new(Progress { shared: self.shared.clone(), head: AtomicU64::new(word) });
-        let place = Place { chunk: chunk.clone(), at: self.at, bytes: self.bytes };
+        let place = LogCursor { chunk: chunk.clone(), at: self.at, bytes: self.bytes };
         let reader = LogReader {
             progress: progress.clone(),
             tail: word,
             taken: place.clone(),
             frame: place.clone(),
-            whole: place,
+            message_end: place,
             messages: self.messages,
         };
         Some((reader, progress))
@@ -338,20 +338,20 @@ impl Log {
 
 /// A place in the log and its byte count.
 #[derive(Clone)]
-struct Place {
+struct LogCursor {
     chunk: Arc<Chunk>,
     at: usize,
     bytes: u64,
 }
 
-impl Place {
+impl LogCursor {
     /// Moves to the chunk that holds the next byte. Returns how many of `visible` bytes are
     /// contiguous there.
     ///
     /// # Safety
     /// At least one and at least `visible` bytes behind this place are published, seen by an
     /// Acquire load of the tail.
-    unsafe fn run(&mut self, visible: u64) -> usize {
+    unsafe fn next_run(&mut self, visible: u64) -> usize {
         loop {
             let end = self.chunk.end.load(Relaxed);
             if end == OPEN {
@@ -373,14 +373,14 @@ impl Place {
         self.bytes = self.bytes.wrapping_add(n);
         while n > 0 {
             // SAFETY: the caller's promise.
-            let run = unsafe { self.run(n) };
+            let run = unsafe { self.next_run(n) };
             self.at += run;
             n -= run as u64;
         }
     }
 
     /// Copies `other`. Does not touch the reference count if `other` is in the same chunk.
-    fn set(&mut self, other: &Place) {
+    fn set(&mut self, other: &LogCursor) {
         if !Arc::ptr_eq(&self.chunk, &other.chunk) {
             self.chunk = other.chunk.clone();
         }
@@ -394,12 +394,12 @@ pub(crate) struct LogReader {
     /// The tail word as last loaded.
     tail: u64,
     /// Bytes before this place were taken.
-    taken: Place,
+    taken: LogCursor,
     /// The frame boundary from which the search for message boundaries continues: `whole <= frame
     /// <= taken`.
-    frame: Place,
+    frame: LogCursor,
     /// The end of the last message that was taken as a whole.
-    whole: Place,
+    message_end: LogCursor,
     /// Count of messages up to `whole`.
     messages: u64,
 }
@@ -474,15 +474,15 @@ impl LogReader {
             self.frame.set(&self.taken);
             self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
         } else {
-            self.find_whole();
+            self.find_message_end();
         }
-        self.whole.set(&self.frame);
-        self.progress.head.store(chain::pack(self.messages, self.whole.bytes), Release);
+        self.message_end.set(&self.frame);
+        self.progress.head.store(chain::pack(self.messages, self.message_end.bytes), Release);
     }
 
     /// Skips over the completely taken frames, up to the last message boundary, and counts
     /// messages.
-    fn find_whole(&mut self) {
+    fn find_message_end(&mut self) {
         let mut at = self.frame.clone();
         loop {
             let left = self.taken.bytes.wrapping_sub(at.bytes);
@@ -490,7 +490,7 @@ impl LogReader {
                 return;
             }
             // SAFETY: `left` bytes behind `at` were taken.
-            let run = unsafe { at.run(left) };
+            let run = unsafe { at.next_run(left) };
             // SAFETY: as above.
             let header = unsafe { at.chunk.slice(at.at, run.min(frame::MAX_HEADER)) };
             // Our own frames are never malformed. A partly taken header is decoded next time.
@@ -510,8 +510,8 @@ impl LogReader {
 
     /// Called after a lost connection: goes back to the start of the partly taken message.
     pub(crate) fn rewind(&mut self) {
-        self.taken.set(&self.whole);
-        self.frame.set(&self.whole);
+        self.taken.set(&self.message_end);
+        self.frame.set(&self.message_end);
     }
 
     /// Drops all published messages, including a partly taken one.
@@ -522,13 +522,13 @@ impl LogReader {
 
     /// Hands all messages that were not completely taken to `put`, in pieces. Returns the number of
     /// these messages, and the number of taken bytes of the first one.
-    pub(crate) fn unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
-        let part = self.taken.bytes.wrapping_sub(self.whole.bytes);
+    pub(crate) fn copy_unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
+        let part = self.taken.bytes.wrapping_sub(self.message_end.bytes);
         self.rewind();
         let mut left = self.pending();
         while left > 0 {
             // SAFETY: `left` bytes behind `taken` are published and seen.
-            let run = unsafe { self.taken.run(left) };
+            let run = unsafe { self.taken.next_run(left) };
             // SAFETY: as above.
             put(unsafe { self.taken.chunk.slice(self.taken.at, run) });
             // SAFETY: as above.

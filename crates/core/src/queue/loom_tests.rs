@@ -43,10 +43,10 @@ fn loom_frames_arrive_whole_and_in_order() {
         });
         for n in 0..4 {
             assert_eq!(read(&mut reader), [n; 10]);
-            assert!(reader.ready(), "messages are visible as a whole");
+            assert!(reader.is_ready(), "messages are visible as a whole");
             assert_eq!(read(&mut reader), [n; 8]);
         }
-        assert!(!reader.ready());
+        assert!(!reader.is_ready());
         sender.join().unwrap();
     });
 }
@@ -244,7 +244,7 @@ fn take_all(drain: &mut ByteDrain, out: &mut Vec<u8>) {
 }
 
 #[test]
-fn loom_a_drained_queue_gives_up_its_memory_under_the_lock_of_the_pump() {
+fn loom_drained_queue_releases_memory_under_pump_lock() {
     model(3, || {
         let (mut writer, drain) = outbound();
         let pump = Arc::new(Mutex::new((drain, Vec::new())));
@@ -264,20 +264,20 @@ fn loom_a_drained_queue_gives_up_its_memory_under_the_lock_of_the_pump() {
             {
                 let (drain, out) = &mut *pump;
                 take_all(drain, out);
-                assert!(writer.rest(drain) && !writer.holds_memory());
+                assert!(writer.release_memory(drain) && !writer.holds_memory());
             }
         }
         sweep.join().unwrap();
         let (drain, out) = &mut *pump.lock().unwrap();
         take_all(drain, out);
-        assert!(writer.rest(drain));
+        assert!(writer.release_memory(drain));
         assert!(out.chunks(22).enumerate().all(|(n, frame)| frame[1] == 20 && frame[2..] == [n as u8; 20]));
         assert_eq!((out.len(), writer.in_flight()), (3 * 22, 0));
     });
 }
 
 #[test]
-fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() {
+fn loom_read_queue_releases_memory_under_intake_lock() {
     model(3, || {
         let (filler, mut reader) = inbound();
         let intake = Arc::new(Mutex::new(filler));
@@ -300,14 +300,14 @@ fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() 
                     && let Ok(mut filler) = intake.try_lock()
                 {
                     // Unless the next message has come since.
-                    assert!(reader.rest(&mut filler) || reader.sees_more());
+                    assert!(reader.release_memory(&mut filler) || reader.has_published_frame());
                 }
                 thread::yield_now();
             }
             assert_eq!(out[..5], [n; 5]);
         }
         arrival.join().unwrap();
-        assert!(reader.rest(&mut intake.lock().unwrap()));
+        assert!(reader.release_memory(&mut intake.lock().unwrap()));
     });
 }
 
@@ -348,7 +348,7 @@ fn loom_no_news_are_lost() {
             .collect();
         let mut news = Vec::new();
         while news.len() < 2 {
-            if inbox.pending() {
+            if inbox.has_pending() {
                 news.extend(inbox.drain());
             } else if inbox.prepare_park() {
                 inbox.waker().wait();
@@ -371,7 +371,7 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
                     writer.append(0, &[n]).unwrap();
                     writer.publish();
                     if inbox.parked_hint() {
-                        inbox.nudge();
+                        inbox.wake_if_parked();
                     }
                 }
             }
@@ -381,7 +381,7 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
             if reader.skip().is_some() {
                 received += 1;
             } else if inbox.prepare_park() {
-                if !reader.ready() {
+                if !reader.is_ready() {
                     inbox.waker().wait();
                 }
                 inbox.finish_park();
@@ -406,9 +406,9 @@ fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
                     writer.append(0, &[n]).unwrap();
                     writer.publish();
                     if n > 0 {
-                        inbox.nudge();
+                        inbox.wake_if_parked();
                     } else if inbox.parked_hint() {
-                        inbox.nudge();
+                        inbox.wake_if_parked();
                     }
                     rings.store(true, Ordering::Release);
                 }
@@ -421,8 +421,8 @@ fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
                 continue;
             }
             let rung = rings.load(Ordering::Acquire);
-            if if rung { inbox.prepare_park_alone() } else { inbox.prepare_park() } {
-                if !reader.ready() {
+            if if rung { inbox.prepare_park_without_barrier() } else { inbox.prepare_park() } {
+                if !reader.is_ready() {
                     inbox.waker().wait();
                 }
                 inbox.finish_park();
@@ -479,12 +479,12 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
             }
         });
         for n in 0..6u8 {
-            while !log.fits(12) && !log.turn() {
+            while !log.fits(12) && !log.next_chunk() {
                 let holds = log.holds_oldest(&slow_progress);
                 match slow.lock().unwrap().take().filter(|_| holds) {
                     Some(reader) => {
                         let mut frames = Vec::new();
-                        let (messages, written) = reader.unsent(|piece| frames.extend_from_slice(piece));
+                        let (messages, written) = reader.copy_unsent(|piece| frames.extend_from_slice(piece));
                         assert_eq!((messages, written), (n.into(), 0));
                         let all: Vec<u8> = (0..n).flat_map(|n| [&[0, 10][..], &[n; 10]].concat()).collect();
                         assert_eq!(frames, all);
@@ -501,7 +501,7 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
 /// The way back: a reader that joins gets the later messages, and its progress holds the owner to
 /// the limit.
 #[test]
-fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
+fn loom_log_stays_within_limit_of_its_reader() {
     model(2, || {
         let mut log = Log::new();
         let (mut reader, progress) = log.reader().unwrap();
@@ -516,10 +516,10 @@ fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
             }
         });
         for n in 0..4 {
-            while progress.behind() >= 2 {
+            while progress.pending_messages() >= 2 {
                 thread::yield_now();
             }
-            while !log.fits(12) && !log.turn() {
+            while !log.fits(12) && !log.next_chunk() {
                 thread::yield_now();
             }
             log.append_encoded(&[&[0, 10][..], &[n; 10]].concat());
@@ -579,29 +579,29 @@ fn signal_is_written(made_at_first: bool) {
         let (signal, told) = &*shared;
         while told.load(Relaxed) < 2 {
             signal.descriptor().unwrap().sleep();
-            signal.quietly(|| ());
+            signal.coalesce_during(|| ());
         }
         for waker in wakers {
             waker.join().unwrap();
         }
-        signal.quieten();
+        signal.clear();
         assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
 
 #[test]
-fn loom_a_signal_is_written_for_all_that_is_told() {
+fn loom_signal_is_written_for_every_raise() {
     signal_is_written(true);
 }
 
 #[test]
-fn loom_a_descriptor_that_is_made_late_is_written_for_all_that_was_told() {
+fn loom_late_descriptor_is_written_for_earlier_raises() {
     signal_is_written(false);
 }
 
 /// An owner that has looked without a descriptor makes one. Only later events wake it.
 #[test]
-fn loom_a_signal_without_a_descriptor_is_quietened() {
+fn loom_signal_without_descriptor_is_cleared() {
     use crate::sync::atomic::AtomicU32;
     use crate::sync::atomic::Ordering::Relaxed;
     model(3, || {
@@ -616,17 +616,17 @@ fn loom_a_signal_without_a_descriptor_is_quietened() {
             }
         });
         let (signal, told) = &*shared;
-        signal.quieten();
+        signal.clear();
         let heard = told.load(Relaxed);
         if heard < 2 {
             let made = signal.descriptor().unwrap();
             while told.load(Relaxed) < 2 {
                 made.sleep();
-                signal.quieten();
+                signal.clear();
             }
         }
         waker.join().unwrap();
-        signal.quieten();
+        signal.clear();
         assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
@@ -647,7 +647,7 @@ fn loom_a_descriptor_is_closed_while_others_wake() {
         for waker in wakers {
             waker.join().unwrap();
         }
-        signal.quieten();
+        signal.clear();
     });
 }
 
@@ -674,23 +674,23 @@ fn loom_an_owner_that_makes_its_descriptor_to_sleep_is_woken() {
                 writer.append(0, &[1]).unwrap();
                 writer.publish();
                 if inbox.parked_hint() {
-                    inbox.nudge();
+                    inbox.wake_if_parked();
                 }
             }
         });
         let (mut news, mut received) = (0, 0);
         while news + received < 2 {
-            if inbox.pending() {
+            if inbox.has_pending() {
                 news += inbox.drain().into_iter().count();
             } else if reader.skip().is_some() {
                 received += 1;
             } else if news + received < 2 {
                 if inbox.prepare_park() {
-                    if !reader.ready() {
+                    if !reader.is_ready() {
                         inbox.waker().descriptor().unwrap().sleep();
                     }
                     inbox.finish_park();
-                    inbox.waker().quieten();
+                    inbox.waker().clear();
                 }
             }
         }

@@ -34,16 +34,16 @@ mod consumer;
 mod drain;
 mod filler;
 mod inbox;
+mod latest;
 mod log;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod parcel;
-mod pool;
 mod producer;
 mod reader;
+mod recycle;
 mod segment;
 mod signal;
-mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod writer;
@@ -52,17 +52,17 @@ mod writer;
 /// another message is read. Together they are the range of a queue's counters.
 pub(crate) const LONGEST: u64 = chain::MOST_BYTES / 2;
 
-pub(crate) use chain::{Counts, Probe};
+pub(crate) use chain::{ChainCounts, Probe};
 pub(crate) use drain::ByteDrain;
 pub(crate) use filler::ByteFiller;
 pub(crate) use inbox::{Inbox, Unpark};
+pub(crate) use latest::LatestMessage;
 pub(crate) use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progress};
-pub(crate) use reader::{FrameReader, Head};
+pub(crate) use reader::{FrameHead, FrameReader};
 pub(crate) use signal::{Descriptor, Signal};
-pub(crate) use slot::Slot;
 pub(crate) use writer::{COPIED, FrameWriter, SHORT};
 
-use chain::{Kind, Shared};
+use chain::{ChainKind, SharedChain};
 use consumer::Consumer;
 use producer::Producer;
 
@@ -83,7 +83,7 @@ const INPROC_COPY_BY_REFERENCE: usize = if cfg!(loom) { 128 } else { 16 * 1024 }
 
 /// Returns a queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
-    let [producer, consumer] = Shared::pair(Kind::Wire);
+    let [producer, consumer] = SharedChain::pair(ChainKind::Wire);
     (
         FrameWriter::new(Producer::new(producer), BY_REFERENCE, usize::MAX),
         ByteDrain::new(Consumer::new(consumer)),
@@ -92,13 +92,13 @@ pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
 
 /// Returns a queue from the kernel to the owner.
 pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
-    let [producer, consumer] = Shared::pair(Kind::Wire);
+    let [producer, consumer] = SharedChain::pair(ChainKind::Wire);
     (ByteFiller::new(Producer::new(producer)), FrameReader::new(Consumer::new(consumer)))
 }
 
 /// Returns a queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
-    let [producer, consumer] = Shared::pair(Kind::Inproc);
+    let [producer, consumer] = SharedChain::pair(ChainKind::Inproc);
     let writer = FrameWriter::new(Producer::new(producer), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
     (writer, FrameReader::new(Consumer::new(consumer)))
 }

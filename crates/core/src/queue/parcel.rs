@@ -79,7 +79,7 @@ pub(super) unsafe fn drop_all(mut position: Position, mut n: u64) -> u64 {
         if is_parcel {
             body = position;
             // SAFETY: a parcel is contiguous, wherever the position stands before it.
-            unsafe { body.run(FRAME as u64) };
+            unsafe { body.next_run(FRAME as u64) };
             trace::read(body.node, body.at, FRAME);
             let mut message = Message::new();
             // SAFETY: it is a parcel, and skipped below.

@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 
 /// Size of a buffer that has room for an external node and for bytes behind it.
 pub(super) const WITH_EXTERNAL: usize = {
-    let least = size_of::<Buffer>() + segment::EXTERNAL_ROOM;
+    let least = size_of::<Buffer>() + segment::EXTERNAL_NODE_SPACE;
     if least > SMALL { least } else { SMALL }
 };
 
@@ -33,9 +33,9 @@ pub(super) struct Producer {
     /// Size of the bodies of all parcels beyond their bytes in the chain.
     pub(super) extra: u64,
     /// End of the published bytes.
-    mark: Position,
+    published_end: Position,
     /// The node behind an external `node` in the same buffer, not yet linked.
-    behind: *mut Node,
+    unlinked_node: *mut Node,
     /// A buffer held ready, not yet linked.
     spare: *mut Buffer,
     /// Size of the next buffer.
@@ -67,8 +67,8 @@ impl Producer {
             base: bytes,
             messages,
             extra: 0,
-            mark: Position::NOWHERE,
-            behind: std::ptr::null_mut(),
+            published_end: Position::NOWHERE,
+            unlinked_node: std::ptr::null_mut(),
             spare: std::ptr::null_mut(),
             next_size: FIRST,
             turn: 0,
@@ -88,7 +88,7 @@ impl Producer {
 
     /// Returns the room left in the current node.
     #[inline(always)]
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn node_space(&self) -> usize {
         self.stop.addr() - self.at.addr()
     }
 
@@ -105,14 +105,14 @@ impl Producer {
     }
 
     /// Returns the end of the published bytes.
-    pub(super) fn mark(&self) -> Position {
-        self.mark
+    pub(super) fn published_end(&self) -> Position {
+        self.published_end
     }
 
     /// True if there are appended and unpublished bytes.
     #[cfg(test)]
     pub(super) fn unpublished(&self) -> bool {
-        self.at != self.mark.at
+        self.at != self.published_end.at
     }
 
     /// Publishes everything appended, as `messages` messages.
@@ -125,7 +125,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn publish_to(&mut self, position: Position, bytes: u64, messages: u64) {
         self.messages = self.messages.wrapping_add(messages);
-        self.mark = position;
+        self.published_end = position;
         self.shared.published.0.store(self.messages, Ordering::Relaxed);
         // Release: the bytes, the nodes and the links before; pairs with the consumer's Acquire
         // load of the tail.
@@ -165,7 +165,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn append_parcel(&mut self, flags: u8, message: &mut Message) -> Result<(), NoMemory> {
         debug_assert!(message.is_movable() && self.shared.kind.has_parcels());
-        if self.room() < parcel::FRAME {
+        if self.node_space() < parcel::FRAME {
             self.grow(parcel::FRAME)?;
         }
         let at = self.at;
@@ -179,28 +179,28 @@ impl Producer {
 
     /// Returns the wire size of the published frames that the consumer has not credited. Only a
     /// number.
-    pub(super) fn ahead(&self) -> u64 {
+    pub(super) fn wire_bytes_in_flight(&self) -> u64 {
         let extra = self.extra.wrapping_sub(self.shared.extra.0.load(Ordering::Relaxed));
         self.unconsumed().saturating_add_signed(extra.cast_signed())
     }
 
     /// Cuts off everything that was appended since the last publication.
-    pub(super) fn cut_to_mark(&mut self) {
-        if self.shared.kind.has_parcels() && !self.mark.node.is_null() {
+    pub(super) fn truncate_to_published(&mut self) {
+        if self.shared.kind.has_parcels() && !self.published_end.node.is_null() {
             // Relaxed: own, the tail.
             let published = self.shared.tail.0.load(Ordering::Relaxed);
             let unpublished = chain::bytes_behind(published, self.bytes());
             // SAFETY: the bytes behind the mark are the producer's own, and are cut off below.
-            let dropped = unsafe { parcel::drop_all(self.mark, unpublished) };
+            let dropped = unsafe { parcel::drop_all(self.published_end, unpublished) };
             self.extra = self.extra.wrapping_sub(dropped);
         }
-        if self.node == self.mark.node {
-            self.at = self.mark.at;
-        } else if !self.mark.node.is_null() {
+        if self.node == self.published_end.node {
+            self.at = self.published_end.at;
+        } else if !self.published_end.node.is_null() {
             // Relaxed: own, the tail.
             let published = self.shared.tail.0.load(Ordering::Relaxed);
             // SAFETY: the mark is where publishing stopped; the consumer does not go beyond.
-            unsafe { self.cut(self.mark, published) };
+            unsafe { self.cut(self.published_end, published) };
         }
     }
 
@@ -224,7 +224,7 @@ impl Producer {
         }
         while !node.is_null() {
             // SAFETY: the nodes behind `position` are the producer's own.
-            let (next, finished) = unsafe { Node::leave(node) };
+            let (next, finished) = unsafe { Node::release(node) };
             if let Some(buffer) = finished.filter(|buffer| *buffer != last.buffer) {
                 // SAFETY: its last node was left.
                 unsafe { self.keep_or_free(buffer) };
@@ -233,7 +233,7 @@ impl Producer {
         }
         self.node = position.node;
         self.at = position.at;
-        self.behind = std::ptr::null_mut();
+        self.unlinked_node = std::ptr::null_mut();
         // The remaining bytes, in 64 bits.
         let bytes = appended.wrapping_sub(chain::bytes_behind(bytes, appended));
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
@@ -256,9 +256,9 @@ impl Producer {
     /// change is that the node behind an external one was entered.
     #[cold]
     pub(super) fn grow(&mut self, need: usize) -> Result<(), NoMemory> {
-        if !self.behind.is_null() {
+        if !self.unlinked_node.is_null() {
             self.enter_behind();
-            if self.room() >= need {
+            if self.node_space() >= need {
                 return Ok(());
             }
         }
@@ -333,13 +333,13 @@ impl Producer {
     }
 
     /// Returns the node behind an external one, not linked yet.
-    pub(super) fn behind(&self) -> Option<*mut Node> {
-        if self.behind.is_null() { None } else { Some(self.behind) }
+    pub(super) fn unlinked_node(&self) -> Option<*mut Node> {
+        if self.unlinked_node.is_null() { None } else { Some(self.unlinked_node) }
     }
 
     /// Continues in the node behind the external one, or else in the spare buffer.
     pub(super) fn enter_ready(&mut self) {
-        if !self.behind.is_null() {
+        if !self.unlinked_node.is_null() {
             self.enter_behind();
         } else if !self.spare.is_null() {
             let buffer = std::mem::replace(&mut self.spare, std::ptr::null_mut());
@@ -349,7 +349,7 @@ impl Producer {
     }
 
     fn enter_behind(&mut self) {
-        let behind = std::mem::replace(&mut self.behind, std::ptr::null_mut());
+        let behind = std::mem::replace(&mut self.unlinked_node, std::ptr::null_mut());
         // SAFETY: placed behind the current node, not linked yet.
         unsafe { self.link(behind) };
     }
@@ -365,7 +365,7 @@ impl Producer {
         if self.node.is_null() {
             // Relaxed: behind the tail; the consumer reads it only after bytes were published.
             self.shared.first.store(node, Ordering::Relaxed);
-            self.mark = Position { node, at: next.start };
+            self.published_end = Position { node, at: next.start };
         } else {
             self.end_node(node);
         }
@@ -409,7 +409,7 @@ impl Producer {
         self.at = body.start.wrapping_add(filled);
         // Set from the beginning.
         self.stop = body.end.load(Ordering::Relaxed);
-        self.behind = behind;
+        self.unlinked_node = behind;
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
         Ok(())
     }
@@ -427,7 +427,7 @@ impl Producer {
     /// Releases all memory if the consumer has finished all appended bytes, which are `consumed`
     /// bytes. The caller holds both ends of the chain. The chain starts anew with the next byte.
     /// Returns true if it released the memory.
-    pub(super) fn rest(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
+    pub(super) fn release_memory(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
         let bytes = self.bytes();
         // Relaxed: own, the tail.
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
@@ -436,7 +436,7 @@ impl Producer {
         if !(all_published && all_consumed && self.shared.same(&consumer.shared)) {
             return false;
         }
-        let first = consumer.give_up_all();
+        let first = consumer.detach_nodes();
         let size = self.next_size;
         if !first.is_null() {
             // SAFETY: the nodes are unused: all of their bytes are consumed, and both ends forget
@@ -447,8 +447,8 @@ impl Producer {
         self.at = std::ptr::null_mut();
         self.stop = std::ptr::null_mut();
         self.base = bytes;
-        self.mark = Position::NOWHERE;
-        self.behind = std::ptr::null_mut();
+        self.published_end = Position::NOWHERE;
+        self.unlinked_node = std::ptr::null_mut();
         self.release_spare();
         // A chain that fills large segments before it releases its memory will do so again.
         let lately = bytes.wrapping_sub(std::mem::replace(&mut self.rested, bytes));
@@ -464,7 +464,7 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        self.cut_to_mark();
+        self.truncate_to_published();
         self.drop_spare();
     }
 }

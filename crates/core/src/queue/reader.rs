@@ -22,14 +22,14 @@ const CREDIT_EXTRA: u64 = 64 * 1024;
 
 /// Contents of a frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct FrameHead {
     /// `frame::MORE`, `frame::COMMAND`; `frame::LONG` as on the wire.
     pub(crate) flags: u8,
     /// Length of the body.
     pub(crate) len: usize,
 }
 
-impl Head {
+impl FrameHead {
     #[inline(always)]
     fn header_len(self) -> usize {
         if self.flags & frame::LONG != 0 { frame::MAX_HEADER } else { 2 }
@@ -52,9 +52,9 @@ impl Head {
     }
 
     /// Returns the head that a parcel's message would have as a normal frame.
-    fn of_parcel(self, len: usize) -> Head {
+    fn of_parcel(self, len: usize) -> FrameHead {
         let long = if len < 256 { 0 } else { frame::LONG };
-        Head { flags: self.flags & !PARCEL | long, len }
+        FrameHead { flags: self.flags & !PARCEL | long, len }
     }
 }
 
@@ -131,14 +131,14 @@ impl FrameReader {
 
     /// True if there is a frame.
     #[inline]
-    pub(crate) fn ready(&mut self) -> bool {
-        self.position.at != self.stop || self.look()
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.position.at != self.stop || self.poll_more()
     }
 
     /// True if one load of the tail shows a frame. Does not change the reader's state or give
     /// credit.
     #[inline]
-    pub(crate) fn sees_more(&self) -> bool {
+    pub(crate) fn has_published_frame(&self) -> bool {
         // Relaxed: number; a thread that reads looks again.
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
@@ -152,7 +152,7 @@ impl FrameReader {
     /// Looks for bytes beyond `stop`, and returns true if there are any. Gives credit if it is due,
     /// or if there are no bytes.
     #[inline(never)]
-    fn look(&mut self) -> bool {
+    fn poll_more(&mut self) -> bool {
         let read = self.bytes();
         let mut visible = chain::bytes_ahead(self.tail, read);
         if visible == 0 {
@@ -169,7 +169,7 @@ impl FrameReader {
             self.position = unsafe { self.start.begin() };
         }
         // SAFETY: `visible` bytes are published behind the position.
-        let run = unsafe { self.position.run(visible) };
+        let run = unsafe { self.position.next_run(visible) };
         // SAFETY: everything before the position was read.
         unsafe { self.start.release(&self.position) };
         self.stop = self.position.at.wrapping_add(run.min(CREDIT_BYTES as usize));
@@ -182,13 +182,13 @@ impl FrameReader {
 
     /// Releases the queue's memory if everything is read. The caller holds both ends. Returns true
     /// if it released the memory.
-    pub(crate) fn rest(&mut self, filler: &mut ByteFiller) -> bool {
-        if self.sees_more() {
+    pub(crate) fn release_memory(&mut self, filler: &mut ByteFiller) -> bool {
+        if self.has_published_frame() {
             return false;
         }
         let read = self.bytes();
         self.credit();
-        if !filler.rest(&mut self.start, read) {
+        if !filler.release_memory(&mut self.start, read) {
             return false;
         }
         self.position = Position::NOWHERE;
@@ -223,7 +223,7 @@ impl FrameReader {
 
     /// Counts one more read frame.
     #[inline(always)]
-    fn count(&mut self, head: Head) {
+    fn count(&mut self, head: FrameHead) {
         if head.ends_message() {
             self.messages = self.messages.wrapping_add(1);
             if self.messages == self.credit_due {
@@ -234,14 +234,14 @@ impl FrameReader {
 
     /// Returns the head and body of the next frame if it is contiguous and not a parcel.
     #[inline(always)]
-    fn plain(&mut self) -> Option<(Head, *const u8)> {
-        self.together().filter(|(head, _)| !head.is_parcel())
+    fn contiguous_plain_frame(&mut self) -> Option<(FrameHead, *const u8)> {
+        self.contiguous_frame().filter(|(head, _)| !head.is_parcel())
     }
 
     /// Returns the head and body of the next frame if it is contiguous. A parcel is returned in its
     /// stored form.
     #[inline(always)]
-    fn together(&mut self) -> Option<(Head, *const u8)> {
+    fn contiguous_frame(&mut self) -> Option<(FrameHead, *const u8)> {
         let left = self.stop.addr() - self.position.at.addr();
         if left < 2 {
             return None;
@@ -263,20 +263,20 @@ impl FrameReader {
             return None;
         }
         trace::read(self.position.node, at, header_len + len);
-        Some((Head { flags, len }, at.wrapping_add(header_len)))
+        Some((FrameHead { flags, len }, at.wrapping_add(header_len)))
     }
 
     /// Skips a contiguous frame.
     #[inline(always)]
-    fn consume_together(&mut self, head: Head) {
+    fn consume_contiguous(&mut self, head: FrameHead) {
         self.position.at = self.position.at.wrapping_add(head.header_len() + head.len);
         self.count(head);
     }
 
     /// Returns the head of the next frame in any memory layout, and the position of its body. A
     /// parcel is returned in its stored form.
-    fn find(&mut self) -> Option<(Head, Position)> {
-        if !self.ready() {
+    fn find(&mut self) -> Option<(FrameHead, Position)> {
+        if !self.is_ready() {
             return None;
         }
         let visible = chain::bytes_ahead(self.tail, self.bytes());
@@ -294,14 +294,14 @@ impl FrameReader {
         unsafe { body.skip(header.header_len as u64) };
         if parcel != 0 {
             // SAFETY: as above, and a parcel is contiguous.
-            unsafe { body.run(header.body_len) };
+            unsafe { body.next_run(header.body_len) };
             trace::read(body.node, body.at, header.body_len as usize);
         }
-        Some((Head { flags: header.flags | parcel, len: header.body_len as usize }, body))
+        Some((FrameHead { flags: header.flags | parcel, len: header.body_len as usize }, body))
     }
 
     /// Skips a frame; `end` is the position behind its body.
-    fn consume(&mut self, head: Head, end: Position) {
+    fn consume(&mut self, head: FrameHead, end: Position) {
         let bytes = self.bytes().wrapping_add((head.header_len() + head.len) as u64);
         if end.node != self.position.node || end.at > self.stop {
             self.stop = end.at;
@@ -320,8 +320,10 @@ impl FrameReader {
     /// returns false, the frame may still be such a part.
     #[inline]
     pub(crate) fn skip_delimiter(&mut self) -> bool {
-        let found = self.ready()
-            && self.together().is_some_and(|(head, _)| head == Head { flags: frame::MORE, len: 0 });
+        let found = self.is_ready()
+            && self
+                .contiguous_frame()
+                .is_some_and(|(head, _)| head == FrameHead { flags: frame::MORE, len: 0 });
         if found {
             self.position.at = self.position.at.wrapping_add(2);
         }
@@ -330,8 +332,8 @@ impl FrameReader {
 
     /// Returns the head of the next frame without consuming it.
     #[inline]
-    pub(crate) fn head(&mut self) -> Option<Head> {
-        if let Some((head, _)) = self.plain() {
+    pub(crate) fn head(&mut self) -> Option<FrameHead> {
+        if let Some((head, _)) = self.contiguous_plain_frame() {
             return Some(head);
         }
         let (head, body) = self.find()?;
@@ -346,12 +348,12 @@ impl FrameReader {
     /// Reads the next frame into `out`. Bytes that do not fit are dropped. The returned head has
     /// the full length.
     #[inline]
-    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
-        let Some((head, body)) = self.plain() else { return self.read_into_slow(out) };
+    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<FrameHead> {
+        let Some((head, body)) = self.contiguous_plain_frame() else { return self.read_into_slow(out) };
         let n = head.len.min(out.len());
         // SAFETY: the body's bytes are published and contiguous; `out` does not overlap them.
         unsafe { copy_body(body, out.as_mut_ptr(), n) };
-        self.consume_together(head);
+        self.consume_contiguous(head);
         Some(head)
     }
 
@@ -359,10 +361,10 @@ impl FrameReader {
     /// contiguous. Bytes that do not fit are dropped. Returns the full length.
     #[inline(always)]
     pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
-        let (head, body) = self.together().filter(|(head, _)| head.is_plain_end())?;
+        let (head, body) = self.contiguous_frame().filter(|(head, _)| head.is_plain_end())?;
         // SAFETY: as in `read_into`.
         unsafe { copy_body(body, out.as_mut_ptr(), head.len.min(out.len())) };
-        self.consume_together(head);
+        self.consume_contiguous(head);
         Some(head.len)
     }
 
@@ -370,7 +372,7 @@ impl FrameReader {
     /// there is no memory for it.
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
-        let (head, body) = self.together()?;
+        let (head, body) = self.contiguous_frame()?;
         if !head.is_plain_end() {
             return if head.flags == PARCEL && self.parcels {
                 self.read_last_parcel(body, out)
@@ -381,7 +383,7 @@ impl FrameReader {
         // SAFETY: as in `read_message`.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) }).ok()?;
         out.set_more(false);
-        self.consume_together(head);
+        self.consume_contiguous(head);
         Some(head.len)
     }
 
@@ -392,27 +394,27 @@ impl FrameReader {
         unsafe { out.unpack(body) };
         let len = out.len();
         self.extra = self.extra.wrapping_add(parcel::extra(len));
-        self.consume_together(Head { flags: PARCEL, len: BODY });
-        self.took_parcel();
+        self.consume_contiguous(FrameHead { flags: PARCEL, len: BODY });
+        self.after_parcel();
         Some(len)
     }
 
     /// Skips a parcel and moves its message to `out`, except for the metadata. Returns the head of
     /// the message's frame.
-    fn take_parcel(&mut self, head: Head, mut body: Position, out: &mut Message) -> Head {
+    fn take_parcel(&mut self, head: FrameHead, mut body: Position, out: &mut Message) -> FrameHead {
         // SAFETY: a parcel, published, and skipped right after.
         unsafe { out.unpack(body.at) };
         body.at = body.at.wrapping_add(head.len);
         self.extra = self.extra.wrapping_add(parcel::extra(out.len()));
         self.consume(head, body);
-        self.took_parcel();
+        self.after_parcel();
         out.set_more(head.flags & frame::MORE != 0);
         head.of_parcel(out.len())
     }
 
     /// Called after a parcel was read: gives credit if it is due, and prefetches the next parcel.
     #[inline]
-    fn took_parcel(&mut self) {
+    fn after_parcel(&mut self) {
         if self.extra.wrapping_sub(self.extra_told).cast_signed() >= CREDIT_EXTRA as i64 {
             self.credit();
         }
@@ -421,7 +423,7 @@ impl FrameReader {
     }
 
     #[inline(never)]
-    fn read_into_slow(&mut self, out: &mut [u8]) -> Option<Head> {
+    fn read_into_slow(&mut self, out: &mut [u8]) -> Option<FrameHead> {
         let (head, mut body) = self.find()?;
         if head.is_parcel() {
             let mut message = Message::new();
@@ -443,23 +445,23 @@ impl FrameReader {
     /// the metadata: see `Message::describe`. A body by reference is moved and not copied. If there
     /// is no memory for a copy, the frame stays the next one.
     #[inline]
-    pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
-        let Some((head, body)) = self.plain() else { return self.read_message_slow(out) };
+    pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
+        let Some((head, body)) = self.contiguous_plain_frame() else { return self.read_message_slow(out) };
         // SAFETY: the body's bytes are published and contiguous.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) })?;
         out.set_more(head.flags & frame::MORE != 0);
-        self.consume_together(head);
+        self.consume_contiguous(head);
         Ok(Some(head))
     }
 
     #[inline(never)]
-    fn read_message_slow(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
+    fn read_message_slow(&mut self, out: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
         let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
             return Ok(Some(self.take_parcel(head, body, out)));
         }
         // SAFETY: the whole frame is published.
-        let together = head.len > 0 && unsafe { body.run(head.len as u64) } == head.len;
+        let together = head.len > 0 && unsafe { body.next_run(head.len as u64) } == head.len;
         // SAFETY: a valid node.
         if together && unsafe { (*body.node).external } {
             body.at = body.at.wrapping_add(head.len);
@@ -509,9 +511,9 @@ impl FrameReader {
 
     /// Drops the next frame.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Option<Head> {
-        if let Some((head, _)) = self.plain() {
-            self.consume_together(head);
+    pub(crate) fn skip(&mut self) -> Option<FrameHead> {
+        if let Some((head, _)) = self.contiguous_plain_frame() {
+            self.consume_contiguous(head);
             return Some(head);
         }
         let (head, mut body) = self.find()?;
@@ -525,7 +527,7 @@ impl FrameReader {
     }
 
     /// Returns the messages and bytes of frames read so far.
-    pub(crate) fn read(&self) -> (u64, u64) {
+    pub(crate) fn read_counts(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.bytes().wrapping_add(self.extra);
         (self.messages.wrapping_sub(messages), all.wrapping_sub(bytes))

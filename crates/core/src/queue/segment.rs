@@ -29,11 +29,12 @@ pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else 
 /// Size of the buffers of a busy chain.
 pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 65536 };
 /// Fewer bytes than this behind an external node are not worth a node.
-const REST: usize = if cfg!(loom) { 24 } else { 256 };
+const MIN_TAIL_NODE: usize = if cfg!(loom) { 24 } else { 256 };
 
 const ALIGN: usize = blocks::ALIGN;
 /// Maximum need of `place_external`.
-pub(super) const EXTERNAL_ROOM: usize = ALIGN + size_of::<External>() + size_of::<Node>() + REST;
+pub(super) const EXTERNAL_NODE_SPACE: usize =
+    ALIGN + size_of::<External>() + size_of::<Node>() + MIN_TAIL_NODE;
 
 /// The beginning of an allocation.
 #[repr(C, align(16))]
@@ -177,7 +178,7 @@ impl Node {
     /// # Safety
     /// `node` and the next one are valid, and `node` is not used again.
     #[inline]
-    pub(super) unsafe fn leave(node: *mut Node) -> (*mut Node, Option<*mut Buffer>) {
+    pub(super) unsafe fn release(node: *mut Node) -> (*mut Node, Option<*mut Buffer>) {
         // SAFETY: the caller's promise.
         let this = unsafe { &*node };
         let next = this.next.load(Ordering::Relaxed);
@@ -213,7 +214,7 @@ pub(super) unsafe fn place_external(
     message: &mut Message,
 ) -> Option<(*mut Node, *mut Node)> {
     let skip = at.addr().next_multiple_of(ALIGN) - at.addr();
-    let need = skip + size_of::<External>() + size_of::<Node>() + REST;
+    let need = skip + size_of::<External>() + size_of::<Node>() + MIN_TAIL_NODE;
     // SAFETY: the caller's promise.
     if unsafe { Buffer::limit(buffer) }.addr() - at.addr() < need {
         return None;
@@ -285,7 +286,7 @@ pub(super) unsafe fn free_chain(first: *mut Node) {
     while !node.is_null() {
         // SAFETY: the nodes of a chain are valid until their buffer is freed, which happens after
         // its last one here.
-        let (next, finished) = unsafe { Node::leave(node) };
+        let (next, finished) = unsafe { Node::release(node) };
         if let Some(buffer) = finished {
             // SAFETY: this was its last node.
             unsafe { free(buffer) };
@@ -313,7 +314,7 @@ impl Position {
     /// At least one and at least `visible` bytes behind this position are visible to the caller and
     /// not released.
     #[inline]
-    pub(super) unsafe fn run(&mut self, visible: u64) -> usize {
+    pub(super) unsafe fn next_run(&mut self, visible: u64) -> usize {
         loop {
             // SAFETY: the position is in a valid node.
             let node = unsafe { &*self.node };
@@ -339,7 +340,7 @@ impl Position {
     pub(super) unsafe fn skip(&mut self, mut n: u64) {
         while n > 0 {
             // SAFETY: the caller's promise.
-            let run = unsafe { self.run(n) };
+            let run = unsafe { self.next_run(n) };
             self.at = self.at.wrapping_add(run);
             n -= run as u64;
         }
@@ -366,7 +367,7 @@ impl Position {
     #[inline]
     pub(super) unsafe fn piece<'a>(&mut self, n: u64) -> &'a [u8] {
         // SAFETY: the caller's promise.
-        let run = unsafe { self.run(n) };
+        let run = unsafe { self.next_run(n) };
         trace::read(self.node, self.at, run);
         // SAFETY: `run` visible bytes lie at `at`.
         unsafe { std::slice::from_raw_parts(self.at, run) }

@@ -95,7 +95,7 @@ impl<D: Descriptor> Signal<D> {
     /// Owner: runs `look` and makes the descriptor unreadable. `look` may notify the owner itself.
     /// Notifications during `look`, from any thread, do not write the descriptor. Afterwards the
     /// owner looks at its news.
-    pub(crate) fn quietly(&self, look: impl FnOnce()) {
+    pub(crate) fn coalesce_during(&self, look: impl FnOnce()) {
         // The descriptor is not written while the flag is set. A waker that set it before has
         // written, or is about to.
         let held = self.state.fetch_or(RAISED, AcqRel) & RAISED == 0;
@@ -103,14 +103,14 @@ impl<D: Descriptor> Signal<D> {
         if held {
             self.state.fetch_and(!RAISED, AcqRel);
         } else {
-            self.quieten();
+            self.clear();
         }
     }
 
     /// Owner: makes the descriptor unreadable. Afterwards the owner looks at its news. News from
     /// before this call do not wake it again.
     #[inline]
-    pub(crate) fn quieten(&self) {
+    pub(crate) fn clear(&self) {
         // A waker that raises the flag after this load writes the descriptor.
         let state = self.state.load(Acquire);
         if state & RAISED != 0 {

@@ -4,7 +4,7 @@
 //! a small message is one copy and a few stores. Frames are invisible until `publish` makes all of
 //! them visible as one message.
 
-use super::chain::{self, Aside, Probe};
+use super::chain::{self, Probe, ProducerCounters};
 use super::drain::ByteDrain;
 use super::producer::Producer;
 use super::segment::{Position, trace};
@@ -36,7 +36,7 @@ pub(crate) struct FrameWriter {
     beside: u64,
     /// The messages that the consumer had credited at our last look, in whole steps.
     credited: u64,
-    /// The credit in bytes at the last call of `is_ahead`.
+    /// The credit in bytes at the last call of `has_wire_bytes_in_flight`.
     seen: u64,
     /// True if the chain has parcels.
     parcels: bool,
@@ -75,7 +75,7 @@ impl FrameWriter {
     pub(crate) fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
         // Relaxed: number.
-        self.end.shared.aside.limit.0.store(messages.into(), Ordering::Relaxed);
+        self.end.shared.counters.limit.0.store(messages.into(), Ordering::Relaxed);
     }
 
     /// Like `set_limit`, with credit in steps of a twentieth of the mark. The limit of a queue then
@@ -95,7 +95,7 @@ impl FrameWriter {
     /// of a message.
     #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
-        self.has_room_for_sure() || self.has_room_now()
+        self.has_room_for_sure() || self.refresh_room()
     }
 
     /// True if the credit at the last look shows that there is room. If it returns false, there may
@@ -106,7 +106,7 @@ impl FrameWriter {
     }
 
     #[cold]
-    fn has_room_now(&mut self) -> bool {
+    fn refresh_room(&mut self) -> bool {
         let consumed = self.end.messages.wrapping_sub(self.end.in_flight());
         let all = consumed.wrapping_sub(chain::start().0).wrapping_add(self.beside);
         self.credited = consumed.wrapping_sub(all % self.step);
@@ -114,7 +114,7 @@ impl FrameWriter {
     }
 
     /// Counts a message that went to the peer without this queue. The next look credits it.
-    pub(crate) fn count_beside(&mut self) {
+    pub(crate) fn count_bypass(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
     }
@@ -122,7 +122,7 @@ impl FrameWriter {
     /// Returns the number of published messages without credit: like `in_flight`, in whole steps,
     /// except that 0 stays 0.
     pub(crate) fn uncredited(&mut self) -> u64 {
-        self.has_room_now();
+        self.refresh_room();
         match self.in_flight() {
             0 => 0,
             _ => self.end.messages.wrapping_sub(self.credited),
@@ -137,38 +137,38 @@ impl FrameWriter {
     }
 
     /// Returns the messages and bytes that bypassed the queue. The counts wrap.
-    pub(crate) fn aside(&self) -> (u64, u64) {
-        let Aside { messages, bytes, .. } = &self.end.shared.aside;
+    pub(crate) fn bypass_counts(&self) -> (u64, u64) {
+        let ProducerCounters { messages, bytes, .. } = &self.end.shared.counters;
         (messages.0.load(Ordering::Relaxed), bytes.0.load(Ordering::Relaxed))
     }
 
     /// Adds messages and bytes that bypassed the queue.
     #[inline(always)]
-    pub(crate) fn add_aside(&mut self, (messages, bytes): (u64, u64)) {
-        let aside = &self.end.shared.aside;
-        Aside::add(&aside.messages, messages);
-        Aside::add(&aside.bytes, bytes);
+    pub(crate) fn add_bypass(&mut self, (messages, bytes): (u64, u64)) {
+        let aside = &self.end.shared.counters;
+        ProducerCounters::add(&aside.messages, messages);
+        ProducerCounters::add(&aside.bytes, bytes);
     }
 
     /// Subtracts messages and bytes that are counted elsewhere.
-    pub(crate) fn take_off_aside(&mut self, (messages, bytes): (u64, u64)) {
-        self.add_aside((messages.wrapping_neg(), bytes.wrapping_neg()));
+    pub(crate) fn subtract_bypass(&mut self, (messages, bytes): (u64, u64)) {
+        self.add_bypass((messages.wrapping_neg(), bytes.wrapping_neg()));
     }
 
     /// Returns the number of messages that were dropped because there was no room or no memory.
     pub(crate) fn dropped(&self) -> u64 {
-        self.end.shared.aside.dropped.0.load(Ordering::Relaxed)
+        self.end.shared.counters.dropped.0.load(Ordering::Relaxed)
     }
 
     /// Counts dropped messages.
     #[inline(always)]
     pub(crate) fn count_dropped(&mut self, messages: u64) {
-        Aside::add(&self.end.shared.aside.dropped, messages);
+        ProducerCounters::add(&self.end.shared.counters.dropped, messages);
     }
 
     /// Counts that the queue was full and the peer was tried.
     pub(crate) fn count_full(&mut self) {
-        Aside::add(&self.end.shared.aside.full, 1);
+        ProducerCounters::add(&self.end.shared.counters.full, 1);
     }
 
     /// Returns a probe for the counters.
@@ -191,7 +191,7 @@ impl FrameWriter {
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
-        if n >= SHORT || n + 2 > self.end.room() {
+        if n >= SHORT || n + 2 > self.end.node_space() {
             return false;
         }
         let at = self.end.at;
@@ -209,7 +209,7 @@ impl FrameWriter {
     #[inline]
     pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
-        let medium = (256..COPIED).contains(&n) && self.end.room() >= frame::MAX_HEADER + n;
+        let medium = (256..COPIED).contains(&n) && self.end.node_space() >= frame::MAX_HEADER + n;
         if medium {
             let mut header = [0; frame::MAX_HEADER];
             frame::encode_header(flags, n as u64, &mut header);
@@ -229,15 +229,15 @@ impl FrameWriter {
         let header_len = frame::encode_header(flags, n as u64, &mut header);
         self.end.admits((header_len + n) as u64)?;
         let together = header_len + if n <= TOGETHER { n } else { 0 };
-        self.make_room(together)?;
+        self.reserve(together)?;
         self.put_piece(&header[..header_len]);
         self.put(body, header_len)
     }
 
     /// Makes room for `bytes` contiguous bytes.
     #[inline]
-    fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        if self.end.room() < bytes { self.end.grow(bytes) } else { Ok(()) }
+    fn reserve(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        if self.end.node_space() < bytes { self.end.grow(bytes) } else { Ok(()) }
     }
 
     /// Copies bytes to the end, over as many nodes as they need. If there is no memory for them,
@@ -246,8 +246,8 @@ impl FrameWriter {
     fn put(&mut self, mut bytes: &[u8], before: usize) -> Result<(), NoMemory> {
         let start = Position { node: self.end.node, at: self.end.at.wrapping_sub(before) };
         let count = self.end.bytes().wrapping_sub(before as u64);
-        while bytes.len() > self.end.room() {
-            let (piece, rest) = bytes.split_at(self.end.room());
+        while bytes.len() > self.end.node_space() {
+            let (piece, rest) = bytes.split_at(self.end.node_space());
             self.put_piece(piece);
             if let Err(error) = self.end.grow(1) {
                 // SAFETY: just appended, so behind the mark, and not in an external node.
@@ -307,7 +307,7 @@ impl FrameWriter {
         let mut header = [0; frame::MAX_HEADER];
         let header_len = frame::encode_header(flags, len as u64, &mut header);
         self.end.admits((header_len + len) as u64)?;
-        self.make_room(header_len)?;
+        self.reserve(header_len)?;
         self.put_piece(&header[..header_len]);
         let entered = self.end.enter_external(body, len);
         if entered.is_err() {
@@ -319,7 +319,7 @@ impl FrameWriter {
     /// Appends encoded frames: whole messages or the first parts of one.
     pub(crate) fn append_encoded(&mut self, frames: &[u8]) -> Result<(), NoMemory> {
         self.end.admits(frames.len() as u64)?;
-        self.make_room(1)?;
+        self.reserve(1)?;
         self.put(frames, 0)
     }
 
@@ -347,8 +347,8 @@ impl FrameWriter {
 
     /// Releases the queue's memory if everything appended is drained. The caller holds both ends.
     /// Returns true if it released the memory.
-    pub(crate) fn rest(&mut self, drain: &mut ByteDrain) -> bool {
-        drain.rest(&mut self.end)
+    pub(crate) fn release_memory(&mut self, drain: &mut ByteDrain) -> bool {
+        drain.release_memory(&mut self.end)
     }
 
     /// True if the queue holds memory that it could release.
@@ -369,7 +369,7 @@ impl FrameWriter {
 
     /// Drops the frames that were appended since the last publication.
     pub(crate) fn rollback(&mut self) {
-        self.end.cut_to_mark();
+        self.end.truncate_to_published();
     }
 
     /// Returns the number of published bytes that the consumer has not credited. A stale value may
@@ -383,20 +383,20 @@ impl FrameWriter {
     /// Loads the credit only if its last value is not enough: the consumer, which writes the credit
     /// with every large body, then keeps the cache line.
     #[inline]
-    pub(crate) fn is_ahead(&mut self, bytes: u64) -> bool {
+    pub(crate) fn has_wire_bytes_in_flight(&mut self, bytes: u64) -> bool {
         let written = self.end.bytes().wrapping_add(self.end.extra);
         if written.wrapping_sub(self.seen) < bytes {
             return false;
         }
-        let ahead = self.end.ahead();
+        let ahead = self.end.wire_bytes_in_flight();
         self.seen = written.wrapping_sub(ahead);
         ahead >= bytes
     }
 
     /// Returns the number of published bytes that the consumer has not credited, including bodies
     /// by reference. Only a number.
-    pub(crate) fn ahead(&self) -> u64 {
-        self.end.ahead()
+    pub(crate) fn wire_bytes_in_flight(&self) -> u64 {
+        self.end.wire_bytes_in_flight()
     }
 
     /// Returns the total of the consumer's credit, which changes with each credit.
@@ -424,8 +424,8 @@ impl FrameWriter {
 
     /// Returns the room left in the current segment.
     #[cfg(test)]
-    pub(crate) fn room(&self) -> usize {
-        self.end.room()
+    pub(crate) fn segment_space(&self) -> usize {
+        self.end.node_space()
     }
 
     /// True if there are appended and unpublished frames.

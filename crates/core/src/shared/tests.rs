@@ -177,7 +177,7 @@ fn waiting_ends_with_time_context_and_close() {
 
 #[test]
 fn pollers_and_receivers_share_a_socket() {
-    use crate::poller::{Item, POLLIN, Watched, poll};
+    use crate::poller::{Item, POLLIN, PollTarget, poll};
     with_watchdog(LIMIT, "pollers", || {
         let context = Context::new();
         let gather = shared(&context, SocketType::Gather);
@@ -192,7 +192,7 @@ fn pollers_and_receivers_share_a_socket() {
                     loop {
                         if polls {
                             let mut items =
-                                [Item { watched: Watched::Shared(gather), events: POLLIN, revents: 0 }];
+                                [Item { watched: PollTarget::Shared(gather), events: POLLIN, revents: 0 }];
                             if poll(&mut items, None).is_err() {
                                 return;
                             }

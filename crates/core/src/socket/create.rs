@@ -2,13 +2,13 @@
 //! thread.
 
 use super::Socket;
-use crate::conn::Kind;
-use crate::context::{Context, Place};
+use crate::conn::ConnectionKind;
+use crate::context::{Context, SocketResources};
 use crate::driver::Site;
 use crate::error::Error;
-use crate::monitor::Tap;
-use crate::options::facts::Facts;
-use crate::pattern::{self, Entry, Routed};
+use crate::monitor::EventDispatcher;
+use crate::options::type_info::SocketTypeInfo;
+use crate::pattern::{self, PatternEntry, Routed};
 use crate::pipe::SocketPipes;
 use crate::sync::Arc;
 use crate::timing::idle::Pause;
@@ -22,8 +22,9 @@ impl Context {
     /// ZMQ_MAX_SOCKETS or without descriptors, [`Error::Terminated`].
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
-        let Place { id, inbox, driver, defaults, desk, ticket, lingering } = self.admit()?;
-        let tap = Arc::new(Tap::default());
+        let SocketResources { id, inbox, driver, defaults, desk, ticket, lingering } =
+            self.reserve_socket()?;
+        let tap = Arc::new(EventDispatcher::default());
         let watch = self.watch().map(|context| context.socket(socket_type, &inbox));
         if let Some(watch) = &watch {
             tap.watch(watch.clone());
@@ -34,12 +35,12 @@ impl Context {
         });
         let mut pipes = SocketPipes::new(self.options(socket_type, defaults));
         if let Some(site) = &site {
-            site.set_announces_peers(pipes.options.announces_peers());
+            site.set_announces_peers(pipes.options.reports_every_peer());
         }
         pipes.io = site.clone().map(|site| site as _);
         if let Some(watch) = &watch {
             watch.options(&pipes.options, 0);
-            watch.counts(&pipes.left);
+            watch.counts(&pipes.shared);
         }
         Ok(Socket {
             inbox,
@@ -57,7 +58,7 @@ impl Context {
             socket_type,
             endpoints: Vec::new(),
             last_endpoint: Arc::default(),
-            tap,
+            events: tap,
             over: None,
             reconnects: 0,
             watch,
@@ -68,12 +69,12 @@ impl Context {
     }
 }
 
-fn kind(entry: &Entry) -> Kind {
-    Kind {
+fn kind(entry: &PatternEntry) -> ConnectionKind {
+    ConnectionKind {
         socket_type: entry.socket_type,
         takes_subscriptions: entry.takes_subscriptions,
         takes_replies: entry.takes_replies,
-        raw: Facts::of(entry.socket_type).raw,
+        raw: SocketTypeInfo::of(entry.socket_type).raw,
         forgets_on_reconnect: entry.forgets_on_reconnect,
         receives: entry.receives,
     }

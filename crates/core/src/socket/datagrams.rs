@@ -1,7 +1,7 @@
 //! `udp` endpoints: bind and connect for RADIO, DISH and DGRAM, zmq_udp(7).
 
 use super::Socket;
-use super::endpoints::What;
+use super::endpoints::EndpointKind;
 use crate::conn::PeerInfo;
 use crate::conn::inproc;
 use crate::driver::{DatagramPort, Form};
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::pattern::{self, Datagrams};
 use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
-use crate::transport::Answer;
+use crate::transport::ResolvedAddress;
 use crate::transport::udp::{self, Destination};
 use std::net::SocketAddr;
 use tautline_io::net::Datagram;
@@ -51,7 +51,7 @@ impl Socket {
         &mut self,
         given: &str,
         endpoint: &Endpoint,
-        at: Answer,
+        at: ResolvedAddress,
     ) -> Result<(), Error> {
         let form = self.received_form()?;
         let udp = read(endpoint)?;
@@ -96,14 +96,14 @@ impl Socket {
         let site = self.site.clone().ok_or(Error::NoThread)?;
         let nobody = Box::new(PeerInfo::default());
         let (mine, far) = inproc::pair(&self.pipes.options, [nobody.clone(), nobody]);
-        mine.end.meet();
+        mine.end.mark_bound();
         let port = DatagramPort::start(&site, name, socket, far, form, receives, destination)?;
         let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm);
         // A DGRAM has one endpoint. If the pattern refuses a second one, its port ends with its
         // pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
         self.show_endpoint(given, name, receives);
-        self.add_endpoint(given, What::Datagram(id, port.clone()));
+        self.add_endpoint(given, EndpointKind::Datagram(id, port.clone()));
         self.last_endpoint = name.into();
         Ok((id, port))
     }

@@ -2,8 +2,8 @@
 
 use super::Socket;
 #[cfg(feature = "names")]
-use super::names::{Offered, bind_name, connect_name, leave_ways};
-use super::topics::keep_by_policy;
+use super::names::{NameBinding, bind_name, connect_name, disconnect_paths};
+use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
 #[cfg(feature = "names")]
 use crate::driver::Finder;
@@ -11,20 +11,20 @@ use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::Metadata;
-use crate::monitor::{Ends, Tap, event};
+use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::{Allowed, Asked, Denied, Gate};
+use crate::policy::{Allowed, Denied, Gate, PolicyRequest};
 use crate::sync::Arc;
-use crate::transport::{self, Answer, Failed, Leftover, Question};
+use crate::transport::{self, AddressQuery, Failed, Leftover, ResolvedAddress};
 use tautline_policy::Call;
 
 /// An endpoint of the socket, by the text that the program gave.
-pub(super) struct Entry {
+pub(super) struct EndpointEntry {
     given: Arc<str>,
-    what: What,
+    kind: EndpointKind,
 }
 
-pub(super) enum What {
+pub(super) enum EndpointKind {
     Bound(Arc<Acceptor>),
     Connected(Arc<Dialer>),
     InprocBound,
@@ -33,23 +33,23 @@ pub(super) enum What {
     Datagram(PipeId, Arc<DatagramPort>),
     /// A bound name. The endpoints that were bound for it have their own entries.
     #[cfg(feature = "names")]
-    Offered(Box<Offered>),
+    BoundName(Box<NameBinding>),
     /// A connected name.
     #[cfg(feature = "names")]
-    Named(Arc<Finder>),
+    ConnectedName(Arc<Finder>),
 }
 
-impl Entry {
+impl EndpointEntry {
     /// True if the program gave this text and the endpoint is bound, or connected, as `bound` says.
     pub(super) fn is(&self, given: &str, bound: bool) -> bool {
-        let is_bound = match &self.what {
-            What::Bound(_) | What::InprocBound => true,
-            What::Connected(_) | What::InprocConnected(_) => false,
-            What::Datagram(_, port) => port.receives(),
+        let is_bound = match &self.kind {
+            EndpointKind::Bound(_) | EndpointKind::InprocBound => true,
+            EndpointKind::Connected(_) | EndpointKind::InprocConnected(_) => false,
+            EndpointKind::Datagram(_, port) => port.receives(),
             #[cfg(feature = "names")]
-            What::Offered(_) => true,
+            EndpointKind::BoundName(_) => true,
             #[cfg(feature = "names")]
-            What::Named(_) => false,
+            EndpointKind::ConnectedName(_) => false,
         };
         *self.given == *given && is_bound == bound
     }
@@ -57,24 +57,24 @@ impl Entry {
     /// The finder of a connected name.
     #[cfg(feature = "names")]
     pub(super) fn finder(&self) -> Option<&Arc<Finder>> {
-        match &self.what {
-            What::Named(finder) => Some(finder),
+        match &self.kind {
+            EndpointKind::ConnectedName(finder) => Some(finder),
             _ => None,
         }
     }
 
     /// The endpoints that were bound for a bound name.
     fn parts(&self) -> &[String] {
-        match &self.what {
+        match &self.kind {
             #[cfg(feature = "names")]
-            What::Offered(offered) => &offered.parts,
+            EndpointKind::BoundName(offered) => &offered.parts,
             _ => &[],
         }
     }
 
     /// True if the endpoint is connected and has given up for good.
     fn is_stopped(&self) -> bool {
-        matches!(&self.what, What::Connected(dialer) if dialer.is_stopped())
+        matches!(&self.kind, EndpointKind::Connected(dialer) if dialer.is_stopped())
     }
 }
 
@@ -94,10 +94,10 @@ impl Socket {
 
     /// First step of [`Socket::bind`]: returns the endpoint to bind, and the question for the
     /// resolver, if there is one.
-    pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<Question>), Error> {
+    pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<AddressQuery>), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)
-            .and_then(|parsed| parsed.for_bind().map(|()| parsed))
+            .and_then(|parsed| parsed.check_bind().map(|()| parsed))
             .inspect_err(|error| self.bind_failed(endpoint, *error))?;
         if self.is_for_datagrams(&parsed)? {
             self.received_form()?;
@@ -111,24 +111,29 @@ impl Socket {
         &mut self,
         endpoint: &str,
         parsed: &Endpoint,
-        at: Result<Answer, Error>,
+        at: Result<ResolvedAddress, Error>,
     ) -> Result<(), Error> {
         #[cfg(feature = "names")]
         if let Endpoint::Name(name) = parsed {
             return bind_name(self, endpoint, name);
         }
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
-            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
-            unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
+            let allowed = self.context.check_policy(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
+            report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
             return self.bind_datagrams(endpoint, parsed, *at);
         }
         if let Endpoint::Inproc(name) = parsed {
-            let allowed = self.context.allowed(Call::Bind, endpoint, parsed, None, &self.pipes.options);
-            unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
-            let offers =
-                self.context.bind_inproc(name, self.id, &self.inbox, &self.pipes.options, self.whoami())?;
+            let allowed = self.context.check_policy(Call::Bind, endpoint, parsed, None, &self.pipes.options);
+            report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
+            let offers = self.context.bind_inproc(
+                name,
+                self.id,
+                &self.inbox,
+                &self.pipes.options,
+                self.own_peer_info(),
+            )?;
             self.show_endpoint(endpoint, endpoint, true);
-            self.add_endpoint(endpoint, What::InprocBound);
+            self.add_endpoint(endpoint, EndpointKind::InprocBound);
             self.last_endpoint = endpoint.into();
             for offer in offers {
                 self.attach_inproc(offer);
@@ -138,15 +143,15 @@ impl Socket {
         let site = self.site_for_streams()?;
         self.context.share_options(&mut self.pipes.options);
         let allowed = match at {
-            Ok(at) => self.context.allowed(Call::Bind, endpoint, parsed, at, &self.pipes.options),
+            Ok(at) => self.context.check_policy(Call::Bind, endpoint, parsed, at, &self.pipes.options),
             Err(_) => Ok(None),
         };
-        let allowed = unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
+        let allowed = report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
         let Allowed { options: own, trust, wrapped, wrap } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(mut bound) => {
-                let asked = Asked { call: Call::Bind, endpoint, parsed, address: None, path: None };
+                let asked = PolicyRequest { call: Call::Bind, endpoint, parsed, address: None, path: None };
                 let asked = self.context.guard().map_or(Ok(()), |guard| {
                     guard.ask_again(&asked, &bound, &self.pipes.options, wrap.as_deref())
                 });
@@ -154,7 +159,7 @@ impl Socket {
                     bound.unlink.iter().for_each(Leftover::remove);
                     bound.listener.give_back();
                     let denied = asked.map(|()| None);
-                    return unless_denied(&self.tap, denied, endpoint, event::BIND_FAILED).map(drop);
+                    return report_denied(&self.events, denied, endpoint, event::BIND_FAILED).map(drop);
                 }
                 self.last_endpoint = bound.endpoint.as_str().into();
                 let certificates = wrapped.map(|wrapped| {
@@ -167,13 +172,13 @@ impl Socket {
                     .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
                 let acceptor = Acceptor::start(&site, options, bound, gate);
-                self.add_endpoint(endpoint, What::Bound(acceptor));
+                self.add_endpoint(endpoint, EndpointKind::Bound(acceptor));
                 Ok(())
             }
             Err(Failed { error, fd }) => {
                 if let Some(fd) = fd {
-                    let name = transport::unheard_name(parsed, endpoint);
-                    self.tap.emit(event::CLOSED, fd as u32, &Ends::bound(name));
+                    let name = transport::failed_listener_name(parsed, endpoint);
+                    self.events.emit(event::CLOSED, fd as u32, &Ends::bound(name));
                 }
                 self.bind_failed(endpoint, error);
                 Err(error)
@@ -185,7 +190,7 @@ impl Socket {
     /// prefix.
     fn bind_failed(&self, endpoint: &str, error: Error) {
         if let Some(address) = transport::stream_address(endpoint) {
-            self.tap.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(address));
+            self.events.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(address));
         }
     }
 
@@ -204,8 +209,9 @@ impl Socket {
         let parsed = transport::parse(endpoint)?;
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
-            let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
-            unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
+            let allowed =
+                self.context.check_policy(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+            report_denied(&self.events, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         }
         if is_datagram {
             return self.connect_datagrams(endpoint, &parsed).map(Some);
@@ -221,7 +227,7 @@ impl Socket {
         self.end_refused(endpoint);
         // If an earlier connect to this endpoint has given up, this call connects again.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
-        if self.pipes.options.facts().connects_once
+        if self.pipes.options.type_info().connects_once
             && self.endpoints.iter().any(|entry| *entry.given == *endpoint)
         {
             // These types need only one connection to a peer. libzmq ignores the second call too.
@@ -235,8 +241,8 @@ impl Socket {
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE its pipe is created
         // later.
         self.context.share_options(&mut self.pipes.options);
-        let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
-        let allowed = unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
+        let allowed = self.context.check_policy(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+        let allowed = report_denied(&self.events, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         let Allowed { options: own, wrapped, .. } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         let carrying = match wrapped {
@@ -261,14 +267,14 @@ impl Socket {
         }
         let given = self.context.share_endpoint(endpoint);
         let dialer = Dialer::start(&site, options, carrying, given.clone(), connection);
-        self.add_endpoint(given.clone(), What::Connected(dialer));
+        self.add_endpoint(given.clone(), EndpointKind::Connected(dialer));
         self.last_endpoint = given;
         Ok(id)
     }
 
     fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
         let nobody = Box::new(PeerInfo::default());
-        let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
+        let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.own_peer_info()]);
         let send_hwm = self.pipes.options.send_hwm;
         let mut pipe = Pipe::inproc(mine, send_hwm);
         if self.pipes.options.connect_routing_id.is_some() {
@@ -280,7 +286,7 @@ impl Socket {
         }
         self.show_endpoint(endpoint, endpoint, false);
         self.show_target(id, endpoint);
-        self.add_endpoint(endpoint, What::InprocConnected(id));
+        self.add_endpoint(endpoint, EndpointKind::InprocConnected(id));
         self.last_endpoint = endpoint.into();
         Ok(Some(id))
     }
@@ -315,22 +321,22 @@ impl Socket {
     /// Ends all endpoints of this name. If there is no match, but a listener may match after this
     /// host name is resolved, returns the question for the resolver. The caller then calls
     /// [`Socket::end_named`].
-    pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<Question>, Error> {
+    pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<AddressQuery>, Error> {
         let outcome = self.end_named(endpoint, None).map(|()| None);
         if outcome != Err(Error::NoEntry) || !self.has_listener() {
             return outcome;
         }
         let question = transport::question(&transport::parse(endpoint)?, &self.pipes.options);
-        question.filter(Question::has_port).map(Some).ok_or(Error::NoEntry)
+        question.filter(AddressQuery::has_port).map(Some).ok_or(Error::NoEntry)
     }
 
     fn has_listener(&self) -> bool {
-        self.endpoints.iter().any(|entry| matches!(entry.what, What::Bound(_)))
+        self.endpoints.iter().any(|entry| matches!(entry.kind, EndpointKind::Bound(_)))
     }
 
     /// Ends all endpoints of this name. `at` is the address of the named host, if the resolver was
     /// asked.
-    pub(crate) fn end_named(&mut self, endpoint: &str, at: Answer) -> Result<(), Error> {
+    pub(crate) fn end_named(&mut self, endpoint: &str, at: ResolvedAddress) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
         self.forget_ended();
@@ -342,21 +348,23 @@ impl Socket {
             .filter(|entry| *entry.given == *endpoint)
             .flat_map(|entry| entry.parts().iter().cloned())
             .collect();
-        let is_named = |entry: &Entry| match &entry.what {
-            What::Bound(acceptor) if parts.iter().any(|part| part == acceptor.endpoint()) => true,
-            What::InprocBound if parts.iter().any(|part| **part == *entry.given) => true,
+        let is_named = |entry: &EndpointEntry| match &entry.kind {
+            EndpointKind::Bound(acceptor) if parts.iter().any(|part| part == acceptor.endpoint()) => true,
+            EndpointKind::InprocBound if parts.iter().any(|part| **part == *entry.given) => true,
             // `tcp://*:*` does not name an endpoint. The resolved endpoint does.
-            What::Bound(acceptor) => {
+            EndpointKind::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
             }
-            What::Datagram(_, port) => *entry.given == *endpoint || port.name() == endpoint,
+            EndpointKind::Datagram(_, port) => *entry.given == *endpoint || port.name() == endpoint,
             _ => *entry.given == *endpoint,
         };
         let (mut ending, staying): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.endpoints).into_iter().partition(is_named);
         self.endpoints = staying;
         // A bound inproc name hides the pipes that were connected to it.
-        let hides = |entry: &Entry| matches!(entry.what, What::InprocBound) && *entry.given == *endpoint;
+        let hides = |entry: &EndpointEntry| {
+            matches!(entry.kind, EndpointKind::InprocBound) && *entry.given == *endpoint
+        };
         if let Some(bound) = ending.iter().position(hides) {
             let bound = ending.swap_remove(bound);
             self.endpoints.append(&mut ending);
@@ -369,31 +377,31 @@ impl Socket {
             self.end_entry(&entry);
         }
         self.show_endpoints();
-        self.close_refused();
+        self.remove_closed_pipes();
         self.detach_ended();
         Ok(())
     }
 
-    fn end_entry(&mut self, entry: &Entry) {
+    fn end_entry(&mut self, entry: &EndpointEntry) {
         let linger = self.pipes.options.linger;
-        match &entry.what {
-            What::Bound(acceptor) => {
+        match &entry.kind {
+            EndpointKind::Bound(acceptor) => {
                 acceptor.stop(Some(linger));
-                self.let_go(acceptor);
+                self.end_accepted(acceptor);
             }
             #[cfg(feature = "names")]
-            What::Offered(_) => {}
+            EndpointKind::BoundName(_) => {}
             #[cfg(feature = "names")]
-            What::Named(finder) => leave_ways(self, finder.end()),
-            What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::InprocConnected(id) => {
+            EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end()),
+            EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
+            EndpointKind::InprocConnected(id) => {
                 self.detach(*id);
             }
-            What::Datagram(id, port) => {
+            EndpointKind::Datagram(id, port) => {
                 port.set_linger(linger);
                 self.detach(*id);
             }
-            What::Connected(dialer) => {
+            EndpointKind::Connected(dialer) => {
                 if let Some(id) = dialer.current().and_then(|connection| self.pipe_of(&connection)) {
                     self.detach(id);
                 }
@@ -404,7 +412,7 @@ impl Socket {
 
     /// Ends the pipes of the peers that this endpoint has accepted. The I/O thread sends their
     /// queued messages.
-    fn let_go(&mut self, acceptor: &Arc<Acceptor>) {
+    fn end_accepted(&mut self, acceptor: &Arc<Acceptor>) {
         let (Some(site), Some(set)) = (&self.site, &self.set) else { return };
         set.acquire();
         // Data that has arrived until now counts, later data does not.
@@ -416,7 +424,7 @@ impl Socket {
         set.release();
         for connection in connections {
             if let Some(id) = self.pipe_of(&connection) {
-                self.ended(id);
+                self.handle_ended(id);
             }
         }
     }
@@ -428,64 +436,66 @@ impl Socket {
             .endpoints
             .iter()
             .filter(|entry| *entry.given == *endpoint)
-            .filter_map(|entry| match &entry.what {
-                What::Connected(dialer) if dialer.is_stopped() => dialer.current(),
+            .filter_map(|entry| match &entry.kind {
+                EndpointKind::Connected(dialer) if dialer.is_stopped() => dialer.current(),
                 _ => None,
             })
             .collect();
         for connection in refused {
             if let Some(id) = self.pipe_of(&connection) {
-                self.ended(id);
+                self.handle_ended(id);
             }
         }
-        self.close_refused();
+        self.remove_closed_pipes();
         self.detach_ended();
     }
 
     /// Removes endpoints that have ended themselves, as if the program had disconnected them.
     fn forget_ended(&mut self) {
-        self.endpoints.retain(|entry| !matches!(&entry.what, What::Connected(dialer) if dialer.has_left()));
+        self.endpoints.retain(
+            |entry| !matches!(&entry.kind, EndpointKind::Connected(dialer) if dialer.is_disconnected()),
+        );
     }
 
     /// Removes the endpoint of an inproc pipe that is gone. The program can no longer disconnect
     /// it.
     pub(super) fn forget_inproc(&mut self, pipe: PipeId) {
         self.endpoints.retain(
-            |entry| !matches!(&entry.what, What::InprocConnected(id) | What::Datagram(id, _) if *id == pipe),
+            |entry| !matches!(&entry.kind, EndpointKind::InprocConnected(id) | EndpointKind::Datagram(id, _) if *id == pipe),
         );
         self.show_endpoints();
     }
 
     /// Frees the addresses of a socket that is being closed, and sets the linger time of its queued
     /// messages.
-    pub(super) fn close_bound(&self, entry: &Entry) {
-        match &entry.what {
-            What::Bound(acceptor) => acceptor.stop(None),
-            What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
-            What::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
+    pub(super) fn close_bound(&self, entry: &EndpointEntry) {
+        match &entry.kind {
+            EndpointKind::Bound(acceptor) => acceptor.stop(None),
+            EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
+            EndpointKind::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
             #[cfg(feature = "names")]
-            What::Named(finder) => drop(finder.end()),
+            EndpointKind::ConnectedName(finder) => drop(finder.end()),
             _ => {}
         }
     }
 
-    pub(super) fn add_endpoint(&mut self, given: impl Into<Arc<str>>, what: What) {
+    pub(super) fn add_endpoint(&mut self, given: impl Into<Arc<str>>, what: EndpointKind) {
         if self.endpoints.is_empty() {
             // Most sockets have one.
             self.endpoints.reserve_exact(1);
         }
-        self.endpoints.push(Entry { given: given.into(), what });
+        self.endpoints.push(EndpointEntry { given: given.into(), kind: what });
     }
 
     pub(super) fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
         // A fallback to no security would be worse than a refusal.
-        if !self.pipes.options.mechanism.is_there() {
+        if !self.pipes.options.mechanism.is_supported() {
             return Err(Error::NotSupported);
         }
         let site = self.site.clone().ok_or(Error::NoThread)?;
         if let Some(guard) = self.context.guard().cloned() {
             site.set_guard(&guard);
-            keep_by_policy(self, &guard);
+            restrict_by_policy(self, &guard);
         }
         self.open_set()?;
         Ok(site)
@@ -502,7 +512,7 @@ impl Socket {
     }
 
     /// Information for inproc peers. The only properties are the program's own (ZMQ_METADATA).
-    pub(super) fn whoami(&self) -> Box<PeerInfo> {
+    pub(super) fn own_peer_info(&self) -> Box<PeerInfo> {
         let options = &self.pipes.options;
         let announced = options.metadata.iter().map(|(name, value)| (name, value));
         Box::new(PeerInfo {
@@ -515,14 +525,14 @@ impl Socket {
     }
 
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
-        if self.inbox.pending() { self.process_news() } else { Ok(()) }
+        if self.inbox.has_pending() { self.process_news() } else { Ok(()) }
     }
 }
 
 /// Returns the policy's answer to a call. If the policy refuses, emits an event with the rule.
 /// libzmq has no event for a refused connect, so we use the event of a peer that refuses us.
-fn unless_denied(
-    tap: &Tap,
+fn report_denied(
+    tap: &EventDispatcher,
     allowed: Result<Option<Allowed>, Denied>,
     endpoint: &str,
     event: u32,

@@ -4,8 +4,8 @@
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::monitor::{About, Claim, Ends, EventSink, Known, Observer, event};
-use crate::options::facts::Facts;
+use crate::monitor::{Claim, Ends, EventDetails, EventSink, KnownPeer, Observer, event};
+use crate::options::type_info::SocketTypeInfo;
 use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tautline_proto::SocketType;
 struct FirstVersion(Socket);
 
 impl EventSink for FirstVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &About<'_>) {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
         let value = values.first().copied().unwrap_or(0);
         let mut head = [0; 6];
         head[..2].copy_from_slice(&(event as u16).to_ne_bytes());
         head[2..].copy_from_slice(&(value as u32).to_ne_bytes());
-        tell(&mut self.0, &[&head, ends.name().as_bytes()]);
+        send_event(&mut self.0, &[&head, ends.name().as_bytes()]);
     }
 
     fn release(&mut self) {
@@ -33,8 +33,8 @@ impl EventSink for FirstVersion {
 struct SecondVersion(Socket);
 
 impl EventSink for SecondVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &About<'_>) {
-        tell_numbers(&mut self.0, event, values, &[ends.local().as_bytes(), ends.remote().as_bytes()]);
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
+        send_numbered_event(&mut self.0, event, values, &[ends.local().as_bytes(), ends.remote().as_bytes()]);
     }
 
     fn release(&mut self) {
@@ -49,15 +49,15 @@ impl EventSink for SecondVersion {
 struct ThirdVersion(Socket);
 
 impl EventSink for ThirdVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>) {
+    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
         let reason = about.reason(event, values.first().copied().unwrap_or(0));
-        let Known { routing_id, host, user_id } = about.peer;
+        let KnownPeer { routing_id, host, user_id } = about.peer;
         let (local, remote) = (ends.local().as_bytes(), ends.remote().as_bytes());
         let mut texts = vec![local, remote, routing_id, host, user_id, reason.as_bytes()];
         if let Some(Claim { mechanism, name, reason }) = about.claim {
             texts.extend([mechanism.as_bytes(), name, reason]);
         }
-        tell_numbers(&mut self.0, event, values, &texts);
+        send_numbered_event(&mut self.0, event, values, &texts);
     }
 
     fn release(&mut self) {
@@ -65,7 +65,7 @@ impl EventSink for ThirdVersion {
     }
 }
 
-fn tell_numbers(socket: &mut Socket, event: u32, values: &[u64], texts: &[&[u8]]) {
+fn send_numbered_event(socket: &mut Socket, event: u32, values: &[u64], texts: &[&[u8]]) {
     let numbers: Vec<[u8; 8]> = [u64::from(event), values.len() as u64]
         .iter()
         .chain(values)
@@ -73,12 +73,12 @@ fn tell_numbers(socket: &mut Socket, event: u32, values: &[u64], texts: &[&[u8]]
         .collect();
     let mut parts: Vec<&[u8]> = numbers.iter().map(<[u8; 8]>::as_slice).collect();
     parts.extend(texts);
-    tell(socket, &parts);
+    send_event(socket, &parts);
 }
 
 /// Sends an event. A slow monitor must not stop the connections that it watches, so events are
 /// dropped at the high-water mark.
-fn tell(socket: &mut Socket, parts: &[&[u8]]) {
+fn send_event(socket: &mut Socket, parts: &[&[u8]]) {
     for (index, part) in parts.iter().enumerate() {
         let more = if index + 1 < parts.len() { Flags::MORE.0 } else { 0 };
         if socket.send(part, Flags(Flags::DONTWAIT.0 | more)).is_err() {
@@ -94,7 +94,7 @@ fn release(socket: &mut Socket) {
     let endpoint = socket.last_endpoint.clone();
     // In a context that is terminating the endpoint is gone already.
     let _ = socket.unbind(&endpoint);
-    socket.context.forget(socket.id);
+    socket.context.remove_socket(socket.id);
 }
 
 impl Socket {
@@ -116,7 +116,7 @@ impl Socket {
     ) -> Result<(), Error> {
         self.check_alive()?;
         let Some(endpoint) = endpoint else {
-            self.tap.listen(0, None);
+            self.events.listen(0, None);
             return Ok(());
         };
         if !matches!(version, 1..=3) || (version == 1 && events >> 16 != 0) {
@@ -125,7 +125,7 @@ impl Socket {
         if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
-        if !Facts::of(socket_type).carries_events {
+        if !SocketTypeInfo::of(socket_type).can_carry_events {
             return Err(Error::Invalid);
         }
         let socket = self.event_socket(endpoint, socket_type)?;
@@ -135,7 +135,7 @@ impl Socket {
             _ => Box::new(ThirdVersion(socket)),
         };
         let own = if version == 3 { 0 } else { event::OWN };
-        self.tap.listen(events as u32 & !own, Some(sink));
+        self.events.listen(events as u32 & !own, Some(sink));
         Ok(())
     }
 
@@ -151,17 +151,17 @@ impl Socket {
             return Err(Error::ProtocolNotSupported);
         }
         let socket = self.event_socket(endpoint, SocketType::Pair)?;
-        self.tap.listen(!event::PIPES_STATS, Some(Box::new(ThirdVersion(socket))));
+        self.events.listen(!event::PIPES_STATS, Some(Box::new(ThirdVersion(socket))));
         Ok(())
     }
 
     /// Ends the former monitor, and creates the socket of the next one.
     fn event_socket(&mut self, endpoint: &str, socket_type: SocketType) -> Result<Socket, Error> {
-        self.tap.listen(0, None);
+        self.events.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
         socket.pipes.options_mut().linger = Some(Duration::ZERO);
         if let Some(watch) = &socket.watch {
-            watch.tells_events(endpoint);
+            watch.set_monitor_endpoint(endpoint);
         }
         socket.bind(endpoint)?;
         Ok(socket)
@@ -169,7 +169,7 @@ impl Socket {
 
     /// Reports events to `observer` from now on, in addition to any monitor.
     pub fn observe(&self, observer: Arc<Observer>) {
-        self.tap.observe(observer);
+        self.events.observe(observer);
     }
 
     /// Emits an event for each peer with the numbers of queued messages in both directions,
@@ -180,7 +180,7 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn monitor_queues(&mut self) -> Result<(), Error> {
         self.check_alive()?;
-        if !self.tap.wants(event::PIPES_STATS) {
+        if !self.events.wants(event::PIPES_STATS) {
             return Err(Error::Invalid);
         }
         let all = self.pipes.all();
@@ -191,7 +191,7 @@ impl Socket {
             let Some(pipe) = self.pipes.get(id) else { continue };
             let (outgoing, incoming) = pipe.uncredited();
             let ends = pipe.peer.info().map(|peer| peer.ends.clone()).unwrap_or_default();
-            self.tap.emit_all(event::PIPES_STATS, &[outgoing, incoming], &ends);
+            self.events.emit_all(event::PIPES_STATS, &[outgoing, incoming], &ends);
         }
         Ok(())
     }

@@ -1,24 +1,24 @@
 //! `name://orders`: bind and connect by a name. A directory knows the endpoints of the name.
 
 use super::Socket;
-use super::endpoints::What;
-use crate::context::{directory, neighbours};
-use crate::directory::{Directory, Follower};
-use crate::driver::{Finder, Way, inproc_endpoint, may_be_inproc};
+use super::endpoints::EndpointKind;
+use crate::context::{bound_inproc_names, directory};
+use crate::directory::{Directory, NameFollower};
+use crate::driver::{Finder, NamePath, inproc_endpoint, may_be_inproc};
 use crate::error::Error;
 use crate::pipe::PipeId;
 use crate::sync::Arc;
 use tautline_names::Registration;
 
 /// The registration and the endpoints of a bound name.
-pub(super) struct Offered {
+pub(super) struct NameBinding {
     directory: Arc<Directory>,
     registration: Registration,
     /// The endpoints that were bound for the name, as resolved.
     pub(super) parts: Vec<String>,
 }
 
-impl Drop for Offered {
+impl Drop for NameBinding {
     fn drop(&mut self) {
         self.registration.withdraw();
         // Usually the file of an ipc path stays when its socket is closed. This path is unique to
@@ -42,7 +42,7 @@ fn directory_for(socket: &Socket, name: &str) -> Result<Arc<Directory>, Error> {
 pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<(), Error> {
     let directory = directory_for(socket, name)?;
     let (registration, tcp) = directory.register(name, socket.id)?;
-    let mut offered = Offered { directory: directory.clone(), registration, parts: Vec::new() };
+    let mut offered = NameBinding { directory: directory.clone(), registration, parts: Vec::new() };
     let mut remote = Vec::new();
     let id = offered.registration.id().to_owned();
     let inproc = may_be_inproc(&socket.pipes.options).then(|| inproc_endpoint(&id));
@@ -65,8 +65,8 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
         }
         return Err(error);
     }
-    directory.look_again();
-    socket.add_endpoint(endpoint, What::Offered(Box::new(offered)));
+    directory.refresh();
+    socket.add_endpoint(endpoint, EndpointKind::BoundName(Box::new(offered)));
     socket.last_endpoint = endpoint.into();
     Ok(())
 }
@@ -75,20 +75,20 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
 pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
     let directory = directory_for(socket, name)?;
     let site = socket.site_for_streams()?;
-    if socket.pipes.options.facts().connects_once
+    if socket.pipes.options.type_info().connects_once
         && socket.endpoints.iter().any(|entry| entry.is(endpoint, false))
     {
         return Ok(None);
     }
     socket.context.share_options(&mut socket.pipes.options);
-    let (neighbours, whoami) = (neighbours(&socket.context), *socket.whoami());
+    let (neighbours, whoami) = (bound_inproc_names(&socket.context), *socket.own_peer_info());
     let given = socket.context.share_endpoint(endpoint);
     let options = &socket.pipes.options;
     let finder = Finder::new(&site, options, &directory, neighbours, socket.id, given.clone(), whoami);
     if options.connect_routing_id.is_some() {
         socket.pipes.options_mut().connect_routing_id = None;
     }
-    let follower: Arc<dyn Follower> = finder.clone();
+    let follower: Arc<dyn NameFollower> = finder.clone();
     socket.show_endpoints();
     socket.show_endpoint(endpoint, endpoint, false);
     if let Err(error) = directory.follow(name, &follower) {
@@ -96,31 +96,31 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
         socket.show_endpoints();
         return Err(error);
     }
-    socket.add_endpoint(given.clone(), What::Named(finder));
+    socket.add_endpoint(given.clone(), EndpointKind::ConnectedName(finder));
     socket.last_endpoint = given;
     Ok(None)
 }
 
 /// Disconnects the endpoints that no longer belong to their name.
-pub(super) fn leave_moved(socket: &mut Socket) {
+pub(super) fn disconnect_moved(socket: &mut Socket) {
     let finders = socket.endpoints.iter().filter_map(|entry| entry.finder().cloned());
     for finder in finders.collect::<Vec<_>>() {
-        leave_ways(socket, finder.take_leaving());
+        disconnect_paths(socket, finder.take_removed());
     }
 }
 
 /// Disconnects. Queued messages are still sent for at most ZMQ_LINGER.
-pub(super) fn leave_ways(socket: &mut Socket, ways: Vec<(Arc<str>, Way)>) {
+pub(super) fn disconnect_paths(socket: &mut Socket, ways: Vec<(Arc<str>, NamePath)>) {
     let linger = socket.pipes.options.linger;
     for (endpoint, way) in ways {
         match way {
-            Way::Dialer(dialer) => {
+            NamePath::Dialer(dialer) => {
                 if let Some(id) = dialer.current().and_then(|connection| socket.pipe_of(&connection)) {
                     socket.detach(id);
                 }
                 dialer.disconnect(linger);
             }
-            Way::Inproc => {
+            NamePath::Inproc => {
                 for id in socket.pipes.all() {
                     let pipe = socket.pipes.get(id);
                     let info = pipe.and_then(|pipe| pipe.peer.info());
@@ -129,7 +129,7 @@ pub(super) fn leave_ways(socket: &mut Socket, ways: Vec<(Arc<str>, Way)>) {
                     }
                 }
             }
-            Way::Nowhere => {}
+            NamePath::Nowhere => {}
         }
     }
 }

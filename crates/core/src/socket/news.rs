@@ -3,7 +3,7 @@
 
 use super::Socket;
 use crate::conn::inproc::Offer;
-use crate::conn::{Connection, Meeting, News};
+use crate::conn::{Connection, FinishedHandshakes, News};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
@@ -16,12 +16,12 @@ impl Socket {
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
         for item in self.inbox.drain() {
             self.process(item);
-            self.close_refused();
+            self.remove_closed_pipes();
         }
         self.detach_ended();
         let Some(error) = self.over else { return Ok(()) };
         // Keep the inbox pending, so that every call ends up here.
-        self.inbox.push(News::Knock);
+        self.inbox.push(News::LockRequested);
         Err(error)
     }
 
@@ -29,13 +29,13 @@ impl Socket {
     pub(super) fn note_arrived(&mut self) {
         // The pattern must not be called while the list is borrowed, and the list keeps its memory.
         let mut arrived = std::mem::take(&mut self.arrived);
-        if self.inbox.pending() {
+        if self.inbox.has_pending() {
             // Process the news of a peer's arrival before its data.
             arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
         }
         for token in arrived.drain(..) {
-            self.pattern.told().readable(&mut self.pipes, PipeId(token));
-            self.close_refused();
+            self.pattern.pattern_mut().readable(&mut self.pipes, PipeId(token));
+            self.remove_closed_pipes();
         }
         self.arrived = arrived;
     }
@@ -48,17 +48,17 @@ impl Socket {
                 }
             }
             News::Ready(connection) => {
-                if let Some(meeting) = connection.take_meeting()
+                if let Some(meeting) = connection.take_handshakes()
                     && let Some(id) = self.pipe_of(&connection)
                 {
-                    self.met(id, *meeting);
+                    self.handle_connected(id, *meeting);
                 }
             }
             News::Readable(token) => {
                 let id = PipeId(token);
                 if let Some(pipe) = self.pipes.get(id) {
-                    pipe.heard();
-                    self.pattern.told().readable(&mut self.pipes, id);
+                    pipe.rearm_readable();
+                    self.pattern.pattern_mut().readable(&mut self.pipes, id);
                 }
             }
             News::Refused(connection) => {
@@ -68,31 +68,31 @@ impl Socket {
             }
             News::Ended(connection) => {
                 if let Some(id) = self.pipe_of(&connection) {
-                    self.ended(id);
+                    self.handle_ended(id);
                     self.detach_if_read(id);
                 }
             }
             News::Interrupted(connection) => {
-                let hiccup = self.pipes.options.hiccup().to_vec();
+                let hiccup = self.pipes.options.effective_hiccup_msg().to_vec();
                 if let Some(id) = self.pipe_of(&connection)
                     && let Some(pipe) = self.pipes.get(id)
                     && !hiccup.is_empty()
                 {
-                    pipe.note(&hiccup);
-                    self.pattern.told().readable(&mut self.pipes, id);
+                    pipe.queue_event_message(&hiccup);
+                    self.pattern.pattern_mut().readable(&mut self.pipes, id);
                 }
             }
-            News::Knock => {}
+            News::LockRequested => {}
             #[cfg(feature = "names")]
-            News::Moved => super::names::leave_moved(self),
-            News::Tapped => self.look_for_taps(),
+            News::NameChanged => super::names::disconnect_moved(self),
+            News::TapsChanged => self.update_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
-            News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
-            News::Left(token) => {
+            News::PeerBound(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
+            News::PeerClosed(token) => {
                 let id = PipeId(token);
                 if self.pipes.get(id).is_some_and(|pipe| pipe.inproc_end().is_some_and(|end| end.is_closed()))
                 {
-                    self.ended(id);
+                    self.handle_ended(id);
                     self.detach_if_read(id);
                 }
             }
@@ -112,7 +112,7 @@ impl Socket {
         let id = self.pipes.insert(pipe);
         let receive_hwm = self.pipes.options.receive_hwm;
         if let Some(pipe) = self.pipes.get(id) {
-            pipe.attached(id, &self.inbox, receive_hwm);
+            pipe.register(id, &self.inbox, receive_hwm);
             let takes = pattern::entry(self.socket_type).is_some_and(|entry| entry.takes_subscriptions);
             if let (Some(end), false) = (pipe.inproc_end(), takes) {
                 // As over the other transports, a socket of another type does not see
@@ -121,8 +121,8 @@ impl Socket {
                 pipe.head();
             }
         }
-        self.pattern.told().attach(&mut self.pipes, id);
-        self.close_refused();
+        self.pattern.pattern_mut().attach(&mut self.pipes, id);
+        self.remove_closed_pipes();
         self.show_pipe(id);
         self.pipes.get(id).is_some().then_some(id)
     }
@@ -134,14 +134,18 @@ impl Socket {
         if let Some(id) = self.attach(Pipe::inproc(offer, send_hwm)) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
             if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
-                self.ended(id);
+                self.handle_ended(id);
             }
         }
     }
 
     /// Handles the arrival of the peer of a pipe made by `connect`. All disconnects and reconnects
     /// in between are reported as one.
-    fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
+    fn handle_connected(
+        &mut self,
+        id: PipeId,
+        FinishedHandshakes { peer, first, reconnects }: FinishedHandshakes,
+    ) {
         self.reconnects += reconnects;
         if let Some(pipe) = self.pipes.get(id) {
             pipe.peer.reconnects = pipe.peer.reconnects.saturating_add(reconnects as u32);
@@ -156,22 +160,22 @@ impl Socket {
     pub(super) fn ready(&mut self, id: PipeId, note: impl FnOnce(&mut Pipe), reconnected: bool) {
         let Some(pipe) = self.pipes.get(id) else { return };
         note(pipe);
-        self.pattern.told().ready(&mut self.pipes, id, reconnected);
+        self.pattern.pattern_mut().ready(&mut self.pipes, id, reconnected);
         if self.pipes.has_closing() {
-            self.close_refused();
+            self.remove_closed_pipes();
         }
         self.show_peer(id);
         if self.pipes.get(id).is_some() {
-            self.pattern.told().readable(&mut self.pipes, id);
+            self.pattern.pattern_mut().readable(&mut self.pipes, id);
         }
     }
 
     /// Handles a pipe whose peer is gone. The pipe is removed when it is read empty.
-    pub(super) fn ended(&mut self, id: PipeId) {
+    pub(super) fn handle_ended(&mut self, id: PipeId) {
         self.pipes.end(id);
         self.show_end(id);
         self.ending.push(id);
-        self.pattern.told().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().readable(&mut self.pipes, id);
     }
 
     /// Detaches the pipes without a peer that have been read empty.
@@ -210,12 +214,12 @@ impl Socket {
 
     /// Removes a pipe for good.
     pub(super) fn detach(&mut self, id: PipeId) -> Option<Pipe> {
-        self.pattern.told().detach(&mut self.pipes, id);
-        self.gone(id)
+        self.pattern.pattern_mut().detach(&mut self.pipes, id);
+        self.remove_pipe(id)
     }
 
     /// Removes all state under the id of a pipe, because another pipe may reuse the id.
-    fn gone(&mut self, id: PipeId) -> Option<Pipe> {
+    fn remove_pipe(&mut self, id: PipeId) -> Option<Pipe> {
         self.ending.retain(|other| *other != id);
         let pipe = self.pipes.remove(id)?;
         self.show_removed(id);
@@ -226,14 +230,14 @@ impl Socket {
     }
 
     /// Ends the pipes that the pattern has closed.
-    pub(super) fn close_refused(&mut self) {
+    pub(super) fn remove_closed_pipes(&mut self) {
         while self.pipes.has_closing() {
             let closing = self.pipes.take_closing();
             if closing.is_empty() {
                 break;
             }
             for id in closing {
-                let Some(pipe) = self.gone(id) else { continue };
+                let Some(pipe) = self.remove_pipe(id) else { continue };
                 if let Some(connection) = pipe.connection() {
                     connection.give_up();
                 }

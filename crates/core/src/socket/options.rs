@@ -2,10 +2,10 @@
 //! other options are in `options`.
 
 use super::statistics::NUMBERS;
-use super::{Socket, Wanted};
-use crate::error::{Error, at_hand};
-pub(super) use crate::options::own::{EVENTS, FD, SUBSCRIBE, UNSUBSCRIBE};
-use crate::options::own::{
+use super::{PollEvents, Socket};
+use crate::error::{Error, check_memory};
+pub(super) use crate::options::socket_codes::{EVENTS, FD, SUBSCRIBE, UNSUBSCRIBE};
+use crate::options::socket_codes::{
     LAST_ENDPOINT, PEERS, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE, WAIT_PEERS,
     WAIT_SUBSCRIPTIONS,
 };
@@ -38,9 +38,9 @@ impl Socket {
         self.check_settable(code)?;
         match code {
             SUBSCRIBE | UNSUBSCRIBE => {
-                let result = self.pattern.told().subscribe(&mut self.pipes, value, code == SUBSCRIBE);
+                let result = self.pattern.pattern_mut().subscribe(&mut self.pipes, value, code == SUBSCRIBE);
                 self.show_options();
-                self.close_refused();
+                self.remove_closed_pipes();
                 return result;
             }
             WAIT_PEERS | WAIT_SUBSCRIPTIONS => {
@@ -48,12 +48,12 @@ impl Socket {
             }
             _ => {
                 if value.len() > LONG {
-                    at_hand(2 * value.len())?;
+                    check_memory(2 * value.len())?;
                 }
                 self.pipes.options_mut().set(code, value)?;
             }
         }
-        self.option_set(code);
+        self.apply_option(code);
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl Socket {
             return self.set_option(code, &[]);
         }
         self.pipes.options_mut().set_null(code)?;
-        self.option_set(code);
+        self.apply_option(code);
         Ok(())
     }
 
@@ -81,14 +81,14 @@ impl Socket {
         }
     }
 
-    fn option_set(&mut self, code: i32) {
+    fn apply_option(&mut self, code: i32) {
         if matches!(code, SNDHWM | RCVHWM) {
             self.pipes.apply_limits();
         }
         if let Some(site) = &self.site {
-            site.set_announces_peers(self.pipes.options.announces_peers());
+            site.set_announces_peers(self.pipes.options.reports_every_peer());
         }
-        self.pattern.told().option_changed(&mut self.pipes, code);
+        self.pattern.pattern_mut().option_changed(&mut self.pipes, code);
         self.show_options();
     }
 
@@ -98,7 +98,7 @@ impl Socket {
     /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is
     /// too small; [`Error::Terminated`]; [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
     pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
-        if self.over.is_some() || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
+        if self.over.is_some() || (self.inbox.has_pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
             self.check_alive()?;
         }
         let number = match code {
@@ -161,9 +161,9 @@ impl Socket {
 
     /// ZMQ_EVENTS: returns the operations that are possible now. Resets the signal of ZMQ_FD.
     fn events(&mut self) -> Result<i32, Error> {
-        self.inbox.waker().quieten();
-        let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
-        can.write = can.write || self.ask_for_room();
+        self.inbox.waker().clear();
+        let mut can = self.refresh(PollEvents { read: true, write: true }, true)?;
+        can.write = can.write || self.request_room();
         self.call_again();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }
@@ -181,7 +181,7 @@ impl Socket {
             set.release();
         }
         // Signal once, because earlier changes were not signalled.
-        self.inbox.nudge();
+        self.inbox.wake_if_parked();
         Ok(())
     }
 }

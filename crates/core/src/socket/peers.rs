@@ -2,7 +2,7 @@
 
 use super::Socket;
 use crate::error::Error;
-use crate::pipe::Else;
+use crate::pipe::OnFull;
 
 const POLLIN: i32 = 1;
 const POLLOUT: i32 = 2;
@@ -15,7 +15,7 @@ impl Socket {
     /// contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
-        self.pattern.told().join(&mut self.pipes, group, true)
+        self.pattern.pattern_mut().join(&mut self.pipes, group, true)
     }
 
     /// Leaves a group, zmq_leave(3).
@@ -24,7 +24,7 @@ impl Socket {
     /// As [`Socket::join`]; [`Error::Invalid`] for a group that was not joined.
     pub fn leave(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
-        self.pattern.told().join(&mut self.pipes, group, false)
+        self.pattern.pattern_mut().join(&mut self.pipes, group, false)
     }
 
     /// Connects a PEER to `endpoint` and returns the routing id of the peer there,
@@ -34,7 +34,7 @@ impl Socket {
     /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as
     /// [`Socket::connect`].
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<u32, Error> {
-        if !self.pipes.options.facts().connects_numbered {
+        if !self.pipes.options.type_info().can_connect_peer {
             return Err(Error::NotSupported);
         }
         if self.pipes.options.immediate {
@@ -42,7 +42,7 @@ impl Socket {
             return Err(Error::Fault);
         }
         let id = self.connect_pipe(endpoint)?.ok_or(Error::Invalid)?;
-        self.pattern.number_of(id).ok_or(Error::Invalid)
+        self.pattern.peer_number(id).ok_or(Error::Invalid)
     }
 
     /// Ends the connection to the peer with this routing id, of a SERVER or PEER.
@@ -52,10 +52,10 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn disconnect_peer(&mut self, routing_id: u32) -> Result<(), Error> {
         self.check_alive()?;
-        if !self.pipes.options.facts().has_numbered_peers {
+        if !self.pipes.options.type_info().has_numbered_peers {
             return Err(Error::NotSupported);
         }
-        let id = self.pattern.numbered(routing_id).ok_or(Error::HostUnreachable)?;
+        let id = self.pattern.pipe_by_number(routing_id).ok_or(Error::HostUnreachable)?;
         let Some(pipe) = self.detach(id) else { return Err(Error::HostUnreachable) };
         if let Some(connection) = pipe.connection() {
             connection.give_up();
@@ -71,8 +71,9 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn peer_state(&mut self, routing_id: &[u8]) -> Result<i32, Error> {
         self.check_alive()?;
-        let id = self.pattern.addressed(routing_id)?.ok_or(Error::HostUnreachable)?;
+        let id = self.pattern.pipe_by_routing_id(routing_id)?.ok_or(Error::HostUnreachable)?;
         let pipe = self.pipes.get(id).ok_or(Error::HostUnreachable)?;
-        Ok((if pipe.can_recv() { POLLIN } else { 0 }) | (if pipe.has_room(Else::Wait) { POLLOUT } else { 0 }))
+        Ok((if pipe.can_recv() { POLLIN } else { 0 })
+            | (if pipe.has_room(OnFull::Wait) { POLLOUT } else { 0 }))
     }
 }

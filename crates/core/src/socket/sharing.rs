@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::{Socket, Wanted};
+use super::{PollEvents, Socket};
 use crate::conn::{News, SocketInbox};
 use crate::error::Error;
 use crate::pattern;
@@ -47,18 +47,18 @@ impl Socket {
     pub(crate) fn try_send(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
         self.check_alive()?;
         let mut result = self.pattern.send(&mut self.pipes, part);
-        if result == Err(Error::Again) && self.ask_for_room() {
+        if result == Err(Error::Again) && self.request_room() {
             result = self.pattern.send(&mut self.pipes, part);
         }
-        self.close_refused();
+        self.remove_closed_pipes();
         result
     }
 
     /// As `refresh`, for a caller that waits on a descriptor if no operation is possible. Also asks
     /// peers to signal room.
-    pub(crate) fn refresh_and_ask(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
+    pub(crate) fn refresh_and_ask(&mut self, wanted: PollEvents) -> Result<PollEvents, Error> {
         let mut can = self.refresh(wanted, true)?;
-        can.write = can.write || wanted.write && self.ask_for_room();
+        can.write = can.write || wanted.write && self.request_room();
         Ok(can)
     }
 
@@ -67,10 +67,10 @@ impl Socket {
         self.check_alive()?;
         let mut result = self.pattern.recv(&mut self.pipes, target);
         if result == Err(Error::Again) {
-            self.pull()?;
+            self.read_available()?;
             result = self.pattern.recv(&mut self.pipes, target);
         }
-        self.close_refused();
+        self.remove_closed_pipes();
         self.detach_ended();
         let (Received { len, more }, _) = result?;
         self.receive_more = more;
@@ -78,7 +78,7 @@ impl Socket {
     }
 
     /// The time until which a blocking receive (or else a send) that begins now may last.
-    pub(crate) fn deadline_for(&self, wanted: Wanted) -> Option<Instant> {
+    pub(crate) fn deadline_for(&self, wanted: PollEvents) -> Option<Instant> {
         let options = &self.pipes.options;
         let timeout = if wanted.read { options.receive_timeout } else { options.send_timeout };
         timeout.and_then(|time| Instant::now().checked_add(time))
@@ -87,27 +87,27 @@ impl Socket {
     /// Returns the operations that are possible now, without reading the network. "Send" means the
     /// message that was refused last. `asks` is true for an owner that leaves while others wait for
     /// room: it asks for room again, because it may have consumed the earlier signal.
-    pub(crate) fn can_now(&mut self, asks: bool) -> Wanted {
+    pub(crate) fn possible_events(&mut self, asks: bool) -> PollEvents {
         let Socket { pattern, pipes, .. } = self;
         // A call on a closed socket fails at once.
-        if self.over.is_some() || self.inbox.pending() {
-            return Wanted { read: true, write: true };
+        if self.over.is_some() || self.inbox.has_pending() {
+            return PollEvents { read: true, write: true };
         }
         let (read, write) = (pattern.can_recv(pipes), pattern.can_send_refused(pipes));
-        Wanted { read, write: write || asks && self.ask_for_room() }
+        PollEvents { read, write: write || asks && self.request_room() }
     }
 
     /// Prepares for a time without an owner: all events wake the waiting threads from now on, and
     /// queued messages are sent. Returns true if a wanted operation is possible now, so that no
     /// caller needs to wait.
-    pub(crate) fn rest(&mut self, wanted: Wanted) -> Result<bool, Error> {
+    pub(crate) fn prepare_sleep(&mut self, wanted: PollEvents) -> Result<bool, Error> {
         self.expose()?;
         self.pipes.flush();
         if wanted.write {
             // Asks inproc peers to signal room.
             self.pipes.full_streams();
         }
-        let can = self.can_now(false);
+        let can = self.possible_events(false);
         Ok(wanted.read && can.read || wanted.write && can.write)
     }
 

@@ -21,7 +21,7 @@ impl Socket {
             traffic.messages_in,
             traffic.bytes_in,
             dropped,
-            self.pipes.left.unroutable(),
+            self.pipes.shared.unroutable(),
             lost,
             queued_out,
             queued_in,
@@ -29,7 +29,7 @@ impl Socket {
             self.reconnects,
             failed_connects,
             failed_handshakes,
-            self.pipes.left.topics_refused(),
+            self.pipes.shared.topics_refused(),
         ]
     }
 

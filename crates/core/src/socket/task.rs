@@ -10,31 +10,31 @@
 use std::io;
 use std::task::{Poll, Waker};
 
-use super::{Socket, Wanted};
+use super::{PollEvents, Socket};
 use crate::conn::reader::ReadSet;
 use crate::error::Error;
 use crate::pipe::Cork;
-use crate::timing::idle::{self, Spin, Turn};
+use crate::timing::idle::{self, Spin, SpinOutcome};
 use tautline_io::clock;
 use tautline_io::fd::OwnedFd;
 use tautline_proto::SocketType;
 
 /// Progress of a task's wait. Each wait has its own value.
 #[derive(Debug, Default)]
-pub struct Patience(State);
+pub struct WaitState(WaitPhase);
 
 #[derive(Debug, Default)]
-enum State {
+enum WaitPhase {
     #[default]
     New,
     Spinning(Spin),
     /// The wait began at that tick.
-    Resting(u64),
+    Sleeping(u64),
 }
 
 /// The party that watches the connections while the task rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum WaitMode {
     /// The I/O thread.
     IoThread,
     /// The task's runtime watches [`Socket::descriptors`].
@@ -44,7 +44,7 @@ pub enum Rest {
 impl Socket {
     /// Returns `Ready` if the caller should retry the operation in `events` (of `POLLIN`,
     /// `POLLOUT`) that has failed with [`Error::Again`]. If not, `waker` is woken when a retry is
-    /// worthwhile; with [`Rest::Descriptors`], one of the descriptors becomes readable. POLLOUT
+    /// worthwhile; with [`WaitMode::Descriptors`], one of the descriptors becomes readable. POLLOUT
     /// means the message that was refused.
     ///
     /// # Errors
@@ -52,21 +52,21 @@ impl Socket {
     pub fn poll_ready(
         &mut self,
         events: i16,
-        patience: &mut Patience,
-        rest: Rest,
+        patience: &mut WaitState,
+        rest: WaitMode,
         waker: &Waker,
     ) -> Poll<Result<(), Error>> {
-        let wanted = Wanted::of(events);
-        if patience.is_resting() {
-            self.wake_up();
+        let wanted = PollEvents::of(events);
+        if patience.is_sleeping() {
+            self.end_sleep();
         }
         let set = self.set.as_ref().filter(|_| wanted.read).cloned();
         if let Some(set) = &set {
             set.acquire();
         }
-        let outcome = self.turn_or_rest(wanted, patience, set.as_deref(), rest, waker);
+        let outcome = self.spin_or_sleep(wanted, patience, set.as_deref(), rest, waker);
         match (&set, &outcome, rest) {
-            (Some(set), Ok(Poll::Pending), Rest::IoThread) if patience.is_resting() => set.hand_over(),
+            (Some(set), Ok(Poll::Pending), WaitMode::IoThread) if patience.is_sleeping() => set.hand_over(),
             (Some(set), ..) => set.release(),
             (None, ..) => {}
         }
@@ -75,47 +75,48 @@ impl Socket {
             Ok(Poll::Pending) => Poll::Pending,
             // The retried operation would process the news itself; the wait of the next operation
             // starts anew.
-            Ok(Poll::Ready(())) if self.inbox.pending() => Poll::Ready(self.process_news()),
+            Ok(Poll::Ready(())) if self.inbox.has_pending() => Poll::Ready(self.process_news()),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
         }
     }
 
     /// Holder of the baton: checks, spins one turn, or prepares the rest.
-    fn turn_or_rest(
+    fn spin_or_sleep(
         &mut self,
-        wanted: Wanted,
-        patience: &mut Patience,
+        wanted: PollEvents,
+        patience: &mut WaitState,
         set: Option<&ReadSet>,
-        rest: Rest,
+        rest: WaitMode,
         waker: &Waker,
     ) -> Result<Poll<()>, Error> {
-        if let State::New = patience.0 {
-            if self.look(wanted, set) {
+        if let WaitPhase::New = patience.0 {
+            if self.check_ready(wanted, set) {
                 return Ok(Poll::Ready(()));
             }
             self.pipes.flush();
-            patience.0 = Spin::begin().map_or_else(|| State::Resting(clock::ticks()), State::Spinning);
+            patience.0 =
+                Spin::begin().map_or_else(|| WaitPhase::Sleeping(clock::ticks()), WaitPhase::Spinning);
         }
-        if let State::Spinning(spin) = &patience.0 {
-            match spin.turn(&mut |times| Ok::<_, Error>((0..times).any(|_| self.look(wanted, set))))? {
-                Turn::Found => {
-                    patience.0 = State::New;
+        if let WaitPhase::Spinning(spin) = &patience.0 {
+            match spin.step(&mut |times| Ok::<_, Error>((0..times).any(|_| self.check_ready(wanted, set))))? {
+                SpinOutcome::Ready => {
+                    patience.0 = WaitPhase::New;
                     return Ok(Poll::Ready(()));
                 }
-                Turn::Again => {
+                SpinOutcome::Continue => {
                     // Other tasks of this thread get their turn.
                     waker.wake_by_ref();
                     return Ok(Poll::Pending);
                 }
-                Turn::Over => patience.0 = State::Resting(spin.start()),
+                SpinOutcome::Sleep => patience.0 = WaitPhase::Sleeping(spin.start()),
             }
-        } else if self.look(wanted, set) {
-            if let State::Resting(since) = std::mem::take(&mut patience.0) {
-                idle::slept(clock::ticks().wrapping_sub(since));
+        } else if self.check_ready(wanted, set) {
+            if let WaitPhase::Sleeping(since) = std::mem::take(&mut patience.0) {
+                idle::record_sleep(clock::ticks().wrapping_sub(since));
             }
             return Ok(Poll::Ready(()));
         }
-        if rest == Rest::Descriptors && set.is_some_and(ReadSet::is_partly_read) {
+        if rest == WaitMode::Descriptors && set.is_some_and(ReadSet::is_partly_read) {
             // An edge-triggered runtime may report only newly readable data, not unread data.
             waker.wake_by_ref();
             return Ok(Poll::Pending);
@@ -126,39 +127,40 @@ impl Socket {
             // Asks inproc peers to signal room. Before the barrier in `prepare_park`.
             self.pipes.full_streams();
         }
-        let watched = if wanted.write { self.pipes.has_inproc() } else { self.pipes.is_watched() };
-        let parked = if watched { self.inbox.prepare_park() } else { self.inbox.prepare_park_alone() };
+        let watched = if wanted.write { self.pipes.has_inproc() } else { self.pipes.peers_check_sleep() };
+        let parked =
+            if watched { self.inbox.prepare_park() } else { self.inbox.prepare_park_without_barrier() };
         // Inproc peers may have acted before they could see that we rest.
-        if !parked || self.is_there(wanted) {
-            self.wake_up();
-            patience.0 = State::New;
+        if !parked || self.is_ready(wanted) {
+            self.end_sleep();
+            patience.0 = WaitPhase::New;
             return Ok(Poll::Ready(()));
         }
         Ok(Poll::Pending)
     }
 
     /// Reads the available data. Returns true if the state has changed.
-    fn look(&mut self, wanted: Wanted, set: Option<&ReadSet>) -> bool {
-        set.is_some() && self.read_own(1) || self.inbox.pending() || self.is_there(wanted)
+    fn check_ready(&mut self, wanted: PollEvents, set: Option<&ReadSet>) -> bool {
+        set.is_some() && self.read_connections(1) || self.inbox.has_pending() || self.is_ready(wanted)
     }
 
-    fn is_there(&mut self, wanted: Wanted) -> bool {
+    fn is_ready(&mut self, wanted: PollEvents) -> bool {
         let Socket { pattern, pipes, .. } = self;
         wanted.read && pattern.can_recv(pipes) || wanted.write && pattern.can_send_refused(pipes)
     }
 
-    fn wake_up(&mut self) {
+    fn end_sleep(&mut self) {
         self.inbox.finish_park();
         self.inbox.waker().set_task(None);
-        self.inbox.waker().quieten();
+        self.inbox.waker().clear();
     }
 
     /// Ends a wait that will not be continued: the I/O thread serves the connections again.
-    pub fn stop_waiting(&mut self, patience: Patience) {
-        if !patience.is_resting() {
+    pub fn stop_waiting(&mut self, patience: WaitState) {
+        if !patience.is_sleeping() {
             return;
         }
-        self.wake_up();
+        self.end_sleep();
         if let Some(set) = &self.set {
             set.acquire();
             set.release();
@@ -192,8 +194,9 @@ impl Socket {
     }
 
     /// The descriptors that a runtime watches for readability for a resting task
-    /// ([`Rest::Descriptors`]): the wake descriptor and, if there are I/O threads, the set of all
-    /// connections. The descriptors are copies, which stay open as long as the caller keeps them.
+    /// ([`WaitMode::Descriptors`]): the wake descriptor and, if there are I/O threads, the set of
+    /// all connections. The descriptors are copies, which stay open as long as the caller keeps
+    /// them.
     ///
     /// # Errors
     /// Fails if there are no descriptors left.
@@ -208,10 +211,10 @@ impl Socket {
     }
 }
 
-impl Patience {
+impl WaitState {
     /// True if the wait has reached the state in which other threads wake the task.
-    pub fn is_resting(&self) -> bool {
-        matches!(self.0, State::Resting(_))
+    pub fn is_sleeping(&self) -> bool {
+        matches!(self.0, WaitPhase::Sleeping(_))
     }
 }
 

@@ -2,16 +2,16 @@ use super::options::{FD, LINGER, RCVHWM, SNDHWM};
 use super::*;
 use crate::Context;
 
-mod hearing;
-mod mishaps;
+mod panics;
+mod pending_subscriptions;
 mod routes;
 mod sharing;
-mod unseen;
+mod short_lived_peers;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];
 
 #[test]
-fn room_that_is_made_between_two_looks_is_not_overlooked() {
+fn room_freed_between_two_checks_is_noticed() {
     let context = Context::new();
     let [mut push, mut pull] = [SocketType::Push, SocketType::Pull].map(|kind| context.socket(kind).unwrap());
     for socket in [&mut push, &mut pull] {
@@ -24,17 +24,17 @@ fn room_that_is_made_between_two_looks_is_not_overlooked() {
     push.option(FD, &mut [0; 4]).unwrap();
     while push.send(b"x", Flags::DONTWAIT).is_ok() {}
     assert!(!push.pattern.can_send(&mut push.pipes));
-    assert!(!push.ask_for_room(), "nothing was read");
+    assert!(!push.request_room(), "nothing was read");
 
     // The receiver reads everything after the sender's check and before the sender asks for room.
     // No signal will come.
     assert!(!push.pattern.can_send(&mut push.pipes));
     while pull.recv(&mut [0; 1], Flags::DONTWAIT).is_ok() {}
-    assert!(push.ask_for_room());
+    assert!(push.request_room());
 }
 
 #[test]
-fn sockets_that_set_the_same_options_share_them() {
+fn sockets_with_equal_options_share_them() {
     const ROUTING_ID: i32 = 5;
     const CURVE_SECRETKEY: i32 = 49;
     let context = Context::new();

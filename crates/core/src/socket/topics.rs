@@ -4,7 +4,7 @@ use super::Socket;
 use crate::error::Error;
 use crate::policy::{Guard, TopicAuthorizer, TopicKeeper};
 use crate::sync::Arc;
-use tautline_policy::Act;
+use tautline_policy::TopicUse;
 
 /// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or about each message of a peer
 /// (SUB, XSUB). A refused subscription is not set, and a refused message is dropped. Both are
@@ -19,30 +19,30 @@ pub fn authorize_topics(
     socket: &mut Socket,
     authorizer: std::sync::Arc<TopicAuthorizer>,
 ) -> Result<(), Error> {
-    if Act::of_peers_of(socket.socket_type.name()).is_none() {
+    if TopicUse::of_peers_of(socket.socket_type.name()).is_none() {
         return Err(Error::NotSupported);
     }
-    if socket.pattern.keeps_topics || !socket.endpoints.is_empty() {
+    if socket.pattern.restricts_topics || !socket.endpoints.is_empty() {
         return Err(Error::Invalid);
     }
-    keep(socket, Some(authorizer));
+    restrict_topics(socket, Some(authorizer));
     Ok(())
 }
 
 /// Adds the topic permissions of the policy, if the policy may have some for this socket.
-pub(super) fn keep_by_policy(socket: &mut Socket, guard: &Guard) {
-    let has_topics = Act::of_peers_of(socket.socket_type.name()).is_some();
-    if has_topics && !socket.pattern.keeps_topics && guard.may_know_topics() {
-        keep(socket, None);
+pub(super) fn restrict_by_policy(socket: &mut Socket, guard: &Guard) {
+    let has_topics = TopicUse::of_peers_of(socket.socket_type.name()).is_some();
+    if has_topics && !socket.pattern.restricts_topics && guard.may_know_topics() {
+        restrict_topics(socket, None);
     }
 }
 
-fn keep(socket: &mut Socket, authorizer: Option<std::sync::Arc<TopicAuthorizer>>) {
+fn restrict_topics(socket: &mut Socket, authorizer: Option<std::sync::Arc<TopicAuthorizer>>) {
     let keeper = TopicKeeper {
-        tap: socket.tap.clone(),
+        tap: socket.events.clone(),
         guard: socket.context.guard().cloned(),
         socket_type: socket.socket_type,
         authorizer,
     };
-    socket.pattern.keep_topics(Arc::new(keeper));
+    socket.pattern.restrict_topics(Arc::new(keeper));
 }

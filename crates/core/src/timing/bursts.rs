@@ -3,7 +3,7 @@
 
 use super::HABIT;
 use super::flush::times;
-use super::spent::spent;
+use super::write_time::current;
 use crate::ablation::{Rule, without};
 
 /// After this many correctly predicted bursts in a row, the next burst may be held. If that burst
@@ -32,7 +32,7 @@ pub(super) struct Bursts {
     pub(super) sure: u8,
     /// True if a message of the current burst stayed queued, or if the burst continues a watched
     /// stream.
-    left: bool,
+    left_queued: bool,
     /// True if the current burst is longer than each of the last four.
     overdue: bool,
     /// Average pause before a burst. If another thread interrupts the sender on its core, the
@@ -52,10 +52,17 @@ impl Bursts {
     /// probably ends with this message, and the number of messages until the next probable end. The
     /// thread has spent `elsewhere` ticks on writing since the last look; this time is not part of
     /// a pause.
-    pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64, elsewhere: u64) -> (bool, u32) {
+    pub(super) fn check(
+        &mut self,
+        now: u64,
+        since: u32,
+        last: u64,
+        cost: u64,
+        elsewhere: u64,
+    ) -> (bool, u32) {
         let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
         if without(Rule::Bursts) {
-            self.left &= pause <= times().quiet;
+            self.left_queued &= pause <= times().quiet;
             self.seen = now;
             (self.sure, self.held) = (0, false);
             return (false, u32::MAX);
@@ -72,7 +79,7 @@ impl Bursts {
             } else if since > 1 {
                 self.sure /= 2;
             }
-            self.left = streamed;
+            self.left_queued = streamed;
         }
         self.seen = now;
         let count = self.flushed.wrapping_add(since);
@@ -82,9 +89,9 @@ impl Bursts {
         let overdue = !ends && self.lengths.iter().all(|&length| length <= count);
         if overdue && !std::mem::replace(&mut self.overdue, overdue) {
             // The watch was not notified, because the burst was expected to end.
-            self.left &= self.sure < HABIT;
+            self.left_queued &= self.sure < HABIT;
         }
-        let flushing = spent().total.saturating_sub(self.spent);
+        let flushing = current().total.saturating_sub(self.spent);
         let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
         if self.held && elapsed > cost {
             // The prediction failed. Do not hold this burst or the next ones.
@@ -103,7 +110,7 @@ impl Bursts {
         self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
         self.slot = self.slot.wrapping_add(1);
         self.began = now;
-        self.spent = spent().total;
+        self.spent = current().total;
         self.flushed = 1u32.wrapping_sub(since);
         self.sure = if since == 1 { (self.sure + 1).min(SURE_ENOUGH) } else { 0 };
         self.overdue = false;
@@ -122,7 +129,7 @@ impl Bursts {
     /// Ends a batch at `now`; the last flush was at `last`. Predictions hold for single messages
     /// only, so the count of correct predictions restarts.
     pub(super) fn batch(&mut self, now: u64, last: u64) {
-        self.left &= now.saturating_sub(self.seen.max(last)) <= times().quiet;
+        self.left_queued &= now.saturating_sub(self.seen.max(last)) <= times().quiet;
         self.seen = now;
         self.sure = 0;
     }
@@ -133,22 +140,22 @@ impl Bursts {
     }
 
     /// Notes that a message stays queued.
-    pub(super) fn leave(&mut self) -> Rest {
-        match std::mem::replace(&mut self.left, true) {
-            _ if self.sure >= HABIT && !self.overdue => Rest::Foreseen,
-            true => Rest::Told,
-            false => Rest::Unforeseen,
+    pub(super) fn defer(&mut self) -> Deferred {
+        match std::mem::replace(&mut self.left_queued, true) {
+            _ if self.sure >= HABIT && !self.overdue => Deferred::Predicted,
+            true => Deferred::WatchNotified,
+            false => Deferred::Unassigned,
         }
     }
 }
 
 /// The thread that will write a message that stays queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum Deferred {
     /// The sender, with the last message of the burst. The watch should check from time to time.
-    Foreseen,
+    Predicted,
     /// The watch. An earlier message of the burst notified it.
-    Told,
+    WatchNotified,
     /// No thread yet.
-    Unforeseen,
+    Unassigned,
 }

@@ -11,17 +11,17 @@ use crate::ablation::{Rule, without};
 use std::cell::Cell;
 
 /// Up to this number of connections do not form a crowd.
-const FEW: usize = 4;
+const MAX_WITHOUT_CROWD: usize = 4;
 /// A crowd ends after this many rounds of the sweep in a row that found few connections.
 const SPARSE_ROUNDS: u32 = 3;
 
 /// Account of one thread.
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
-    on: bool,
+    is_crowd: bool,
     /// Off: the recently flushed connections, their number, and the time spent on other work since
     /// the first of these flushes.
-    flushed: [usize; FEW],
+    flushed: [usize; MAX_WITHOUT_CROWD],
     count: usize,
     elsewhere: u64,
     /// End of the last flush, or time of the last mark.
@@ -35,8 +35,8 @@ struct Crowd {
 impl Crowd {
     const fn new() -> Self {
         Crowd {
-            on: false,
-            flushed: [0; FEW],
+            is_crowd: false,
+            flushed: [0; MAX_WITHOUT_CROWD],
             count: 0,
             elsewhere: 0,
             last: 0,
@@ -46,7 +46,7 @@ impl Crowd {
         }
     }
 
-    fn flushed(&mut self, connection: usize, start: u64, end: u64) {
+    fn record_flush(&mut self, connection: usize, start: u64, end: u64) {
         self.elsewhere = self.elsewhere.saturating_add(start.saturating_sub(self.last));
         self.last = end;
         if self.elsewhere > times().crowd {
@@ -61,11 +61,11 @@ impl Crowd {
                 *place = connection;
                 self.count += 1;
             }
-            None => *self = Crowd { on: true, last: end, ..Crowd::new() },
+            None => *self = Crowd { is_crowd: true, last: end, ..Crowd::new() },
         }
     }
 
-    fn goes_on(&mut self, now: u64, sweeper_idle: bool) -> bool {
+    fn should_continue(&mut self, now: u64, sweeper_idle: bool) -> bool {
         // Everything was written, and then no message came for a while. Write the first message of
         // the next burst at once.
         let lull = sweeper_idle && now.saturating_sub(self.last) > times().crowd;
@@ -76,9 +76,9 @@ impl Crowd {
         !lull
     }
 
-    fn marked(&mut self, round: u32) {
+    fn record_mark(&mut self, round: u32) {
         if round != self.round {
-            self.sparse = if self.marked <= FEW { self.sparse + 1 } else { 0 };
+            self.sparse = if self.marked <= MAX_WITHOUT_CROWD { self.sparse + 1 } else { 0 };
             self.round = round;
             self.marked = 0;
             if self.sparse == SPARSE_ROUNDS {
@@ -92,40 +92,40 @@ impl Crowd {
 thread_local! {
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
     /// Copy of `Crowd::on` for a cheap check.
-    static ON: Cell<bool> = const { Cell::new(false) };
+    static IS_CROWD: Cell<bool> = const { Cell::new(false) };
 }
 
 fn change<R>(with: impl FnOnce(&mut Crowd) -> R) -> R {
     let mut crowd = CROWD.get();
     let result = with(&mut crowd);
     CROWD.set(crowd);
-    ON.set(crowd.on);
+    IS_CROWD.set(crowd.is_crowd);
     result
 }
 
 /// True if this thread sends to a crowd and leaves its messages to the sweep.
 #[inline]
-pub(crate) fn is_on() -> bool {
-    ON.get()
+pub(crate) fn is_active() -> bool {
+    IS_CROWD.get()
 }
 
 /// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
 /// to reply.
-pub(crate) fn flushed(connection: usize, start: u64, end: u64) {
+pub(crate) fn record_flush(connection: usize, start: u64, end: u64) {
     if !without(Rule::Crowd) {
-        change(|crowd| crowd.flushed(connection, start, end));
+        change(|crowd| crowd.record_flush(connection, start, end));
     }
 }
 
 /// Called when this thread has a message for an unmarked connection. Returns true if the sweep
 /// still writes it.
-pub(crate) fn goes_on(now: u64, sweeper_idle: bool) -> bool {
-    change(|crowd| crowd.goes_on(now, sweeper_idle))
+pub(crate) fn should_continue(now: u64, sweeper_idle: bool) -> bool {
+    change(|crowd| crowd.should_continue(now, sweeper_idle))
 }
 
 /// Notes that this thread has marked a connection for this round of the sweep.
-pub(crate) fn marked(round: u32) {
-    change(|crowd| crowd.marked(round));
+pub(crate) fn record_mark(round: u32) {
+    change(|crowd| crowd.record_mark(round));
 }
 
 #[cfg(test)]
@@ -139,11 +139,11 @@ mod tests {
     fn crowded() -> Crowd {
         let mut crowd = Crowd::new();
         for connection in 1..=5 {
-            assert!(!crowd.on);
+            assert!(!crowd.is_crowd);
             let start = us(1000 + 10 * connection as u64);
-            crowd.flushed(connection, start, start + us(8));
+            crowd.record_flush(connection, start, start + us(8));
         }
-        assert!(crowd.on);
+        assert!(crowd.is_crowd);
         crowd
     }
 
@@ -153,31 +153,31 @@ mod tests {
     }
 
     #[test]
-    fn four_connections_are_no_crowd_however_fast() {
+    fn four_fast_connections_are_no_crowd() {
         let mut crowd = Crowd::new();
         for n in 0..100 {
-            crowd.flushed(n % 4, us(n as u64), us(n as u64) + 1);
+            crowd.record_flush(n % 4, us(n as u64), us(n as u64) + 1);
         }
-        assert!(!crowd.on);
+        assert!(!crowd.is_crowd);
     }
 
     #[test]
-    fn connections_flushed_now_and_then_are_no_crowd_however_many() {
+    fn many_rarely_flushed_connections_are_no_crowd() {
         let mut crowd = Crowd::new();
         for n in 0..100 {
             let start = us(1000 + n as u64 * 30);
-            crowd.flushed(n, start, start + us(5));
+            crowd.record_flush(n, start, start + us(5));
         }
-        assert!(!crowd.on);
+        assert!(!crowd.is_crowd);
     }
 
     #[test]
     fn a_lull_ends_a_crowd_but_waiting_for_the_sweep_does_not() {
         let mut crowd = crowded();
-        assert!(crowd.goes_on(us(20_000), false));
-        assert!(crowd.goes_on(us(20_010), true));
-        assert!(!crowd.goes_on(us(20_100), true));
-        assert!(!crowd.on);
+        assert!(crowd.should_continue(us(20_000), false));
+        assert!(crowd.should_continue(us(20_010), true));
+        assert!(!crowd.should_continue(us(20_100), true));
+        assert!(!crowd.is_crowd);
     }
 
     #[test]
@@ -185,13 +185,13 @@ mod tests {
         let mut crowd = crowded();
         for round in 1..=3 {
             for _ in 0..5 {
-                crowd.marked(round);
+                crowd.record_mark(round);
             }
         }
         for round in 4..=7 {
-            assert!(crowd.on);
-            crowd.marked(round);
+            assert!(crowd.is_crowd);
+            crowd.record_mark(round);
         }
-        assert!(!crowd.on);
+        assert!(!crowd.is_crowd);
     }
 }

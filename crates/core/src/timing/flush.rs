@@ -23,10 +23,10 @@
 //! are decisions. Each pipe has one rule.
 
 use super::bursts::Bursts;
-pub(crate) use super::bursts::Rest;
+pub(crate) use super::bursts::Deferred;
 use super::pace::{Pace, weigh};
-use super::spent::{self, spent};
-use super::{MOMENT, SEGMENT, SELDOM, WAKE, watch};
+use super::write_time::{self, current};
+use super::{LULL_NS, RARE_INTERVAL, SEGMENT, WAKE, supervisor};
 use crate::ablation::{Rule, without};
 use std::sync::OnceLock;
 
@@ -51,7 +51,7 @@ const SHARE: u64 = 2;
 const BUSY_SHARE: u64 = 8;
 
 /// Longest time between two looks at the clock, in nanoseconds.
-pub(super) const LOOK: u64 = WAKE / 5;
+pub(super) const CLOCK_CHECK_NS: u64 = WAKE / 5;
 
 /// Times of the rules in clock ticks.
 #[derive(Debug)]
@@ -92,12 +92,12 @@ pub(super) fn times() -> &'static Times {
             least: ticks(1_000),
             longest: ticks(WAKE / 2),
             busy_longest: ticks(64_000),
-            look: ticks(LOOK),
+            look: ticks(CLOCK_CHECK_NS),
             wake: ticks(WAKE),
             quiet: ticks(WAKE / 2),
-            stream: ticks(watch::LATER),
-            pause_max: ticks(MOMENT),
-            seldom: ticks(watch::GONE / 2),
+            stream: ticks(supervisor::FOLLOW_UP_CHECK_NS),
+            pause_max: ticks(LULL_NS),
+            seldom: ticks(supervisor::PREDICTION_TIMEOUT_NS / 2),
             crowd: ticks(50_000),
         }
     })
@@ -109,7 +109,7 @@ pub(crate) enum Decision {
     /// Write now.
     Flush,
     /// Leave it queued.
-    Later(Rest),
+    Later(Deferred),
 }
 
 /// State of the rule for one pipe. The fields that each message touches come first.
@@ -117,17 +117,17 @@ pub(crate) enum Decision {
 #[repr(C)]
 pub(crate) struct FlushRule {
     /// Messages since the last flush.
-    since: u32,
+    unflushed_messages: u32,
     /// Count of messages at which the rule looks at the clock next.
     next: u32,
     /// State at the last look: messages since the last flush, the time, and the thread's total time
     /// in writes.
-    looked: u32,
+    checked_messages: u32,
     seen: u64,
     spent: u64,
     /// End and duration of the last flush.
     last: u64,
-    took: u64,
+    flush_ticks: u64,
     /// Average time between two messages, without writes.
     interval: u64,
     /// Average cost of a flush, without interrupted ones.
@@ -142,30 +142,30 @@ impl FlushRule {
     /// Counts a published message. Returns true if the caller must call [`FlushRule::decide`].
     #[inline]
     pub(crate) fn count(&mut self) -> bool {
-        self.since += 1;
-        self.since >= self.next
+        self.unflushed_messages += 1;
+        self.unflushed_messages >= self.next
     }
 
     /// Returns the number of messages since the last flush, or since the sweep last took over.
     #[inline]
     pub(crate) fn count_so_far(&self) -> u32 {
-        self.since
+        self.unflushed_messages
     }
 
     /// Decides at time `now` (ticks), with `pending` bytes queued. The last message has `len`
     /// bytes. If `reply` is set, a peer waits for it.
     pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
-        if reply && self.since == 1 && self.time_left(now, true) == 0 {
+        if reply && self.unflushed_messages == 1 && self.time_left(now, true) == 0 {
             // The peer waits, and this message teaches the rule no new facts.
             return Decision::Flush;
         }
-        let elsewhere = self.spent_elsewhere();
+        let elsewhere = self.take_write_time();
         let alone = self.comes_alone(now, elsewhere);
         if self.blocked {
             // An owner that waits for the kernel has not reached the end of a burst.
             self.bursts.resume(now);
         }
-        let (ends, ahead) = self.bursts.look(now, self.since, self.last, self.cost, elsewhere);
+        let (ends, ahead) = self.bursts.check(now, self.unflushed_messages, self.last, self.cost, elsewhere);
         self.bursts.held &= !self.blocked && !reply;
         let left = self.time_left(now, reply);
         let due = left == 0 || alone && !self.blocked;
@@ -177,15 +177,15 @@ impl FlushRule {
             true => u32::MAX,
             false => (FULL_BYTES.saturating_sub(pending) / framed(len)) as u32,
         };
-        self.next = self.since + self.step().min(room).min(ahead).max(1);
+        self.next = self.unflushed_messages + self.step().min(room).min(ahead).max(1);
         // The I/O thread already knows that the kernel's buffer is full.
-        Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
+        Decision::Later(if self.blocked { Deferred::WatchNotified } else { self.bursts.defer() })
     }
 
     /// Returns the time that the thread has spent on writing since the last look at this pipe.
     /// (After a socket moves to another thread, its first reading is wrong once.)
-    fn spent_elsewhere(&mut self) -> u64 {
-        let total = spent().total;
+    fn take_write_time(&mut self) -> u64 {
+        let total = current().total;
         let elsewhere = total.saturating_sub(std::mem::replace(&mut self.spent, total));
         if without(Rule::Elsewhere) { 0 } else { elsewhere }
     }
@@ -193,15 +193,18 @@ impl FlushRule {
     /// Learns the pace of the messages since the last look. Returns true if messages come alone.
     fn comes_alone(&mut self, now: u64, elsewhere: u64) -> bool {
         let times = times();
-        if self.since == 1 {
+        if self.unflushed_messages == 1 {
             let lead = now.saturating_sub(self.last).saturating_sub(elsewhere);
             if lead >= times.quiet {
                 self.pace = Pace::default();
-            } else if self.took <= self.cost * 2 {
-                self.pace.note(lead, self.took);
+            } else if self.flush_ticks <= self.cost * 2 {
+                self.pace.note(lead, self.flush_ticks);
             }
         }
-        let messages = self.since.saturating_sub(std::mem::replace(&mut self.looked, self.since)).max(1);
+        let messages = self
+            .unflushed_messages
+            .saturating_sub(std::mem::replace(&mut self.checked_messages, self.unflushed_messages))
+            .max(1);
         let passed = now.saturating_sub(std::mem::replace(&mut self.seen, now));
         let interval = passed.saturating_sub(elsewhere) / u64::from(messages);
         // A longer interval is a lull.
@@ -221,9 +224,9 @@ impl FlushRule {
     fn time_left(&self, now: u64, reply: bool) -> u64 {
         let times = times();
         let gap = |took: u64, share: u64, longest: u64| (took.max(times.least) * share).min(longest);
-        let spent = spent();
+        let spent = current();
         let (since, gap) = match reply {
-            true => (self.last, self.took.min(times.least)),
+            true => (self.last, self.flush_ticks.min(times.least)),
             false if self.is_busy() => (spent.last, gap(spent.took, BUSY_SHARE, times.busy_longest)),
             false => (spent.last, gap(spent.took, SHARE, times.longest)),
         };
@@ -235,76 +238,76 @@ impl FlushRule {
     /// stays small, because the pace may change.
     fn step(&self) -> u32 {
         let soon = times().look / self.interval.max(1);
-        (self.since / 4).min(SELDOM).min(u32::try_from(soon).unwrap_or(SELDOM))
+        (self.unflushed_messages / 4).min(RARE_INTERVAL).min(u32::try_from(soon).unwrap_or(RARE_INTERVAL))
     }
 
     /// Decides at time `now` (ticks), after a batch was queued without a look at its messages. The
     /// batch is written at once, unless earlier batches came so quickly that they form a stream.
     pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
-        self.spent_elsewhere();
+        self.take_write_time();
         self.seen = now;
         self.bursts.batch(now, self.last);
         if self.time_left(now, false) == 0 {
             return Decision::Flush;
         }
-        self.next = self.since + 1;
-        Decision::Later(if self.blocked { Rest::Told } else { self.bursts.leave() })
+        self.next = self.unflushed_messages + 1;
+        Decision::Later(if self.blocked { Deferred::WatchNotified } else { self.bursts.defer() })
     }
 
     /// Notes a flush from `start` to `end` (ticks). `drained` is false if the kernel did not take
     /// all bytes.
-    pub(crate) fn flushed(&mut self, start: u64, end: u64, drained: bool) {
-        spent::write(start, end);
+    pub(crate) fn record_flush(&mut self, start: u64, end: u64, drained: bool) {
+        write_time::write(start, end);
         let took = end.saturating_sub(start);
         self.cost = match self.cost {
             0 => took.min(times().wake),
             cost => weigh(cost, took),
         };
-        (self.last, self.took, self.spent) = (end, took, spent().total);
+        (self.last, self.flush_ticks, self.spent) = (end, took, current().total);
         self.seen = end;
         self.blocked = !drained;
         self.restart(1);
     }
 
     /// True if messages were published since the last flush.
-    pub(crate) fn has_some(&self) -> bool {
-        self.since > 0
+    pub(crate) fn has_unflushed(&self) -> bool {
+        self.unflushed_messages > 0
     }
 
     /// Returns the duration of the last flush in ticks.
     pub(crate) fn last_took(&self) -> u64 {
-        self.took
+        self.flush_ticks
     }
 
     /// Restarts the count. The rule looks at the clock again at message number `next`.
     fn restart(&mut self, next: u32) {
-        self.bursts.flushed = self.bursts.flushed.wrapping_add(self.since);
+        self.bursts.flushed = self.bursts.flushed.wrapping_add(self.unflushed_messages);
         self.bursts.held = false;
-        self.since = 0;
-        self.looked = 0;
+        self.unflushed_messages = 0;
+        self.checked_messages = 0;
         self.next = next;
     }
 
     /// Asks again after `messages` more messages, because the last decision does not hold for them.
     pub(crate) fn ask_after(&mut self, messages: u32) {
-        self.next = self.since.saturating_add(messages);
+        self.next = self.unflushed_messages.saturating_add(messages);
     }
 
     /// Notes that the sweep takes over the queued bytes. The next message asks again.
-    pub(crate) fn swept(&mut self) {
+    pub(crate) fn record_sweep(&mut self) {
         self.restart(1);
     }
 
     /// Notes that something delayed the owner from the last decision until `now`. The delay is not
     /// a lull.
     pub(crate) fn resume(&mut self, now: u64) {
-        spent::delegate(now.saturating_sub(self.seen));
+        write_time::delegate(now.saturating_sub(self.seen));
         self.bursts.resume(now);
     }
 
     /// Notes that this thread wrote no bytes, because another thread is writing or the stream is
     /// missing. The next message asks again.
-    pub(crate) fn not_written(&mut self) {
+    pub(crate) fn record_no_write(&mut self) {
         self.restart(1);
     }
 }

@@ -9,9 +9,10 @@
 //!
 //! Two recent observations decide whether a thread spins:
 //!
-//! - Sleeps of the thread in a row that spinning would not have avoided ([`Vain`]). After a few of
-//!   them the thread sleeps at once, until a wait ends sooner. So an idle socket costs no CPU time.
-//! - Long yields of the process ([`Losses`]): another thread needs the core. If the system has
+//! - Sleeps of the thread in a row that spinning would not have avoided ([`FailedSpins`]). After a
+//!   few of them the thread sleeps at once, until a wait ends sooner. So an idle socket costs no
+//!   CPU time.
+//! - Long yields of the process ([`YieldLosses`]): another thread needs the core. If the system has
 //!   fewer cores than runnable threads, the process may lose a share of its time this way.
 //!   (Otherwise the other thread is probably our peer. The scheduler moves it to a free core soon,
 //!   as long as we stay runnable.)
@@ -29,7 +30,7 @@
 //!
 //! Inputs are times in clock ticks. [`Spin`] reads the clock for its callers.
 
-use super::{SELDOM, SLICE, WAKE};
+use super::{RARE_INTERVAL, SLICE, WAKE};
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -39,15 +40,15 @@ use crate::sync::atomic::Ordering::Relaxed;
 use tautline_io::{clock, thread};
 
 /// Number of looks between two yields.
-const LOOKS: u32 = 8;
-/// After this many unsuccessful spins in a row, the next one is expected to fail. `MOST_VAIN`
-/// limits the count.
-const VAIN_FROM: u32 = 4;
-const MOST_VAIN: u32 = 4 * VAIN_FROM;
+const CHECKS_PER_YIELD: u32 = 8;
+/// After this many unsuccessful spins in a row, the next one is expected to fail.
+/// `MAX_FAILED_SPINS` limits the count.
+const FAILED_SPINS_LIMIT: u32 = 4;
+const MAX_FAILED_SPINS: u32 = 4 * FAILED_SPINS_LIMIT;
 
 /// Returns the time in microseconds that a thread spins before it sleeps: `TAUT_SPIN_US`, or about
 /// the cost of a wake-up.
-pub(crate) fn patience_us() -> u64 {
+pub(crate) fn spin_us() -> u64 {
     static MICROS: OnceLock<u64> = OnceLock::new();
     *MICROS.get_or_init(|| {
         let asked = tautline_io::env::var_os("TAUT_SPIN_US")
@@ -63,13 +64,13 @@ struct Times {
     spin: u64,
     /// Spinning would have avoided a sleep that ended within this time. The value exceeds the time
     /// of a wake-up on a busy machine.
-    near: u64,
+    avoidable_sleep: u64,
     /// A yield that takes longer has given the core to another thread.
-    pressed: u64,
+    preempted_yield: u64,
     /// If the debt of lost time exceeds `much`, the loss is high. A single yield of this length has
     /// given the core to a busy thread; a shorter yield has probably given it to the peer that we
     /// wait for. `most` limits the counted length of one yield.
-    much: u64,
+    high_loss: u64,
     most: u64,
     cores: usize,
 }
@@ -80,10 +81,10 @@ fn times() -> &'static Times {
         let ticks = |micros: u64| clock::nanos_to_ticks(micros * 1000);
         let pressed = clock::nanos_to_ticks(WAKE / 4);
         Times {
-            spin: ticks(patience_us()),
-            near: ticks(patience_us() * 10).max(pressed),
-            pressed,
-            much: ticks(150),
+            spin: ticks(spin_us()),
+            avoidable_sleep: ticks(spin_us() * 10).max(pressed),
+            preempted_yield: pressed,
+            high_loss: ticks(150),
             most: ticks(4_000),
             cores: thread::cpu_count(),
         }
@@ -93,70 +94,71 @@ fn times() -> &'static Times {
 /// Number of waits of a thread that spinning did not shorten. Halved by each wait that it shortened
 /// or would have shortened.
 #[derive(Debug, Clone, Copy, Default)]
-struct Vain(u32);
+struct FailedSpins(u32);
 
-impl Vain {
+impl FailedSpins {
     fn note(&mut self, in_vain: bool) {
-        self.0 = if in_vain { (self.0 + 1).min(MOST_VAIN) } else { self.0 / 2 };
+        self.0 = if in_vain { (self.0 + 1).min(MAX_FAILED_SPINS) } else { self.0 / 2 };
     }
 
     fn expects_to_sleep(self) -> bool {
-        self.0 >= VAIN_FROM && !without(Rule::Vain)
+        self.0 >= FAILED_SPINS_LIMIT && !without(Rule::Vain)
     }
 }
 
 thread_local! {
-    static VAIN: Cell<Vain> = const { Cell::new(Vain(0)) };
+    static FAILED_SPINS: Cell<FailedSpins> = const { Cell::new(FailedSpins(0)) };
 }
 
 fn note(in_vain: bool) {
-    let mut vain = VAIN.get();
+    let mut vain = FAILED_SPINS.get();
     vain.note(in_vain);
-    VAIN.set(vain);
+    FAILED_SPINS.set(vain);
 }
 
 /// Time that the threads of the process lose in yields.
-struct Losses {
+struct YieldLosses {
     /// Tick at which the debt is paid off. Each passing tick pays its share (the generic cell rate
     /// algorithm).
     paid: AtomicU64, // Relaxed: number: a rule of thumb that orders nothing.
     /// No thread spins before this tick.
-    rest: AtomicU64, // Relaxed: number, as `paid`.
+    no_spin_before: AtomicU64, // Relaxed: number, as `paid`.
 }
 
-static LOSSES: Losses = Losses { paid: AtomicU64::new(0), rest: AtomicU64::new(0) };
+static LOSSES: YieldLosses = YieldLosses { paid: AtomicU64::new(0), no_spin_before: AtomicU64::new(0) };
 
-impl Losses {
+impl YieldLosses {
     /// True if threads may spin at `now`.
     fn allow(&self, now: u64) -> bool {
-        now >= self.rest.load(Relaxed)
+        now >= self.no_spin_before.load(Relaxed)
     }
 
     /// Notes a yield of `away` ticks that ended at `now`. `starved` returns true if there are more
     /// runnable threads than cores.
     fn add(&self, now: u64, away: u64, times: &Times, starved: impl FnOnce() -> bool) {
-        let due = self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(SELDOM);
-        let is_much = due > times.much * u64::from(SELDOM);
+        let due =
+            self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(RARE_INTERVAL);
+        let is_much = due > times.high_loss * u64::from(RARE_INTERVAL);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
-        if is_much && !without(Rule::Losses) && (away > times.much || starved()) {
-            self.rest.store(now + due, Relaxed);
+        if is_much && !without(Rule::Losses) && (away > times.high_loss || starved()) {
+            self.no_spin_before.store(now + due, Relaxed);
         }
     }
 }
 
 /// True if the next wait probably ends in a sleep, so that a spin would be useless.
 pub(crate) fn expects_to_sleep() -> bool {
-    VAIN.get().expects_to_sleep()
+    FAILED_SPINS.get().expects_to_sleep()
 }
 
 /// Notes that a wait succeeded at once.
-pub(crate) fn found() {
+pub(crate) fn record_success() {
     note(false);
 }
 
 /// Notes that a wait ended in a sleep, after `ticks` ticks.
-pub(crate) fn slept(ticks: u64) {
-    note(ticks >= times().near);
+pub(crate) fn record_sleep(ticks: u64) {
+    note(ticks >= times().avoidable_sleep);
 }
 
 /// Calls `look` until it returns true, for as long as the rule allows. The argument of `look` is
@@ -167,9 +169,9 @@ pub(crate) fn slept(ticks: u64) {
 pub(crate) fn spin<E>(mut look: impl FnMut(u32) -> Result<bool, E>) -> Result<bool, E> {
     let Some(spin) = Spin::begin() else { return Ok(false) };
     loop {
-        match spin.turn(&mut look)? {
-            Turn::Again => {}
-            turn => return Ok(turn == Turn::Found),
+        match spin.step(&mut look)? {
+            SpinOutcome::Continue => {}
+            turn => return Ok(turn == SpinOutcome::Ready),
         }
     }
 }
@@ -182,13 +184,13 @@ pub(crate) struct Spin {
 
 /// Result of one turn of a spin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SpinOutcome {
     /// The look succeeded.
-    Found,
+    Ready,
     /// Spin again.
-    Again,
+    Continue,
     /// Time to sleep.
-    Over,
+    Sleep,
 }
 
 impl Spin {
@@ -205,19 +207,19 @@ impl Spin {
     }
 
     /// Looks a few times and yields the core once. The spin has ended if the result is not
-    /// [`Turn::Again`]. The argument of `look` is the maximum number of looks.
+    /// [`SpinOutcome::Continue`]. The argument of `look` is the maximum number of looks.
     ///
     /// # Errors
     /// Returns the error of `look`.
-    pub(crate) fn turn<E>(&self, look: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<Turn, E> {
+    pub(crate) fn step<E>(&self, look: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<SpinOutcome, E> {
         let times = times();
-        let mut is_there = look(LOOKS)?;
+        let mut is_there = look(CHECKS_PER_YIELD)?;
         let mut is_over = is_there;
         if !is_there {
             let away = thread::yield_now_timed();
             let now = clock::ticks();
             is_over = now.wrapping_sub(self.start) >= times.spin;
-            if away > times.pressed {
+            if away > times.preempted_yield {
                 is_there = look(1)?;
                 is_over = true;
                 let starved = || thread::runnable().is_some_and(|n| n > times.cores);
@@ -225,12 +227,12 @@ impl Spin {
             }
         }
         if is_there {
-            found();
+            record_success();
         }
         Ok(match (is_there, is_over) {
-            (true, _) => Turn::Found,
-            (false, true) => Turn::Over,
-            (false, false) => Turn::Again,
+            (true, _) => SpinOutcome::Ready,
+            (false, true) => SpinOutcome::Sleep,
+            (false, false) => SpinOutcome::Continue,
         })
     }
 }
@@ -248,7 +250,7 @@ const DENSE_NS: u64 = 60;
 /// Number of messages after a pause that make the pause worthwhile.
 const WORTH: u64 = 3;
 /// Number of waits in a stream before the first pause. Doubled after each useless pause, up to
-/// [`SELDOM`] times this value.
+/// [`RARE_INTERVAL`] times this value.
 const STREAK: u32 = 4;
 
 /// A receiver's record of its last waits.
@@ -313,7 +315,7 @@ impl Pause {
                 let most = if dense { WAKE } else { LONG_NS };
                 return (self.ticks * 2).min(clock::nanos_to_ticks(most));
             }
-            self.needed = (self.needed * 2).min(STREAK * SELDOM);
+            self.needed = (self.needed * 2).min(STREAK * RARE_INTERVAL);
             self.streak = 0;
             return 0;
         }

@@ -15,8 +15,8 @@ pub(crate) mod flush;
 pub(crate) mod idle;
 mod pace;
 pub(crate) mod rounds;
-mod spent;
-pub(crate) mod watch;
+pub(crate) mod supervisor;
+mod write_time;
 
 /// Time to put a thread to sleep and wake it again, in nanoseconds. About 20 µs if the system wakes
 /// the thread on another core, on the processors of the last ten years. Three times follow from it:
@@ -27,10 +27,10 @@ pub(crate) const WAKE: u64 = 20_000;
 /// events that are further apart are unrelated.
 pub(crate) const SLICE: u64 = 10_000_000;
 /// Length of a pause, in nanoseconds, that shows that a program is idle and not just delayed.
-pub(crate) const MOMENT: u64 = 1_000_000;
+pub(crate) const LULL_NS: u64 = 1_000_000;
 /// A step that costs as much as a hundred messages runs for one message in this many, or may use
 /// one part in this many of a thread's time.
-pub(crate) const SELDOM: u32 = 64;
+pub(crate) const RARE_INTERVAL: u32 = 64;
 /// A pattern that repeats this many times in a row is expected to continue.
 pub(crate) const HABIT: u8 = 8;
 /// Bytes that a system hands to a network interface at a time. The length field of an IP packet has

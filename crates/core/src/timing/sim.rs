@@ -10,11 +10,11 @@
 //!
 //! `cargo test -p tautline-core --lib timing::sim -- --nocapture` prints the whole table.
 
-use super::bursts::Rest;
+use super::bursts::Deferred;
 
 use super::flush::{Decision, FlushRule};
-use super::spent;
-use super::watch::{LATER, Owner, Round, Watch};
+use super::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, OwnerActivity, SupervisorRound};
+use super::write_time;
 use tautline_io::clock::nanos_to_ticks;
 
 /// Behaviour and costs of the system, in nanoseconds.
@@ -74,7 +74,7 @@ struct Run {
     system: System,
     peers: Vec<Peer>,
     now: u64,
-    watch: Watch,
+    watch: FlushSupervisor,
     /// Time of the I/O thread's next look, and true if the owner woke it for that look.
     next: Option<u64>,
     woken: bool,
@@ -103,12 +103,12 @@ struct Outcome {
 
 impl Run {
     fn new(system: System, peers: usize) -> Run {
-        spent::forget();
+        write_time::forget();
         Run {
             system,
             peers: (0..peers).map(|_| Peer::default()).collect(),
             now: 1_000_000_000,
-            watch: Watch::default(),
+            watch: FlushSupervisor::default(),
             next: None,
             woken: false,
             delays: Vec::new(),
@@ -143,7 +143,7 @@ impl Run {
     /// Runs the I/O thread up to `until`.
     fn watch_until(&mut self, until: u64) {
         while let Some(at) = self.next.filter(|at| *at <= until) {
-            let mut round = Round::begin(nanos_to_ticks(at));
+            let mut round = SupervisorRound::begin(nanos_to_ticks(at));
             self.woken = false;
             let mut end = at;
             let mut watched = 0;
@@ -151,8 +151,8 @@ impl Run {
                 let Some(idle) = self.peers[peer].idle else { continue };
                 self.io_looks += 1;
                 let Peer { worked_at, foresees, bytes, .. } = self.peers[peer];
-                let owner = Owner { worked_at: nanos_to_ticks(worked_at), foresees, writing: false };
-                let at_work = round.is_at_work(owner);
+                let owner = OwnerActivity { worked_at: nanos_to_ticks(worked_at), foresees, writing: false };
+                let at_work = round.check_owner(owner);
                 let writes = !at_work && bytes > 0;
                 if writes {
                     end = self.write(peer, end);
@@ -191,12 +191,12 @@ impl Run {
                 self.writes += 1;
                 let peer = &mut self.peers[to];
                 peer.worked_at = self.now;
-                peer.rule.flushed(nanos_to_ticks(now), nanos_to_ticks(self.now), true);
+                peer.rule.record_flush(nanos_to_ticks(now), nanos_to_ticks(self.now), true);
             }
             Decision::Later(rest) => {
-                let unforeseen = rest == Rest::Unforeseen;
+                let unforeseen = rest == Deferred::Unassigned;
                 peer.worked_at = now;
-                peer.foresees = rest == Rest::Foreseen;
+                peer.foresees = rest == Deferred::Predicted;
                 let watched = peer.idle.replace(0).is_some();
                 if unforeseen && !std::mem::replace(&mut self.woken, true) {
                     self.watch.restart();
@@ -205,7 +205,7 @@ impl Run {
                     self.wakes += 1;
                     self.now += self.system.wake_io;
                 } else if !watched && self.next.is_none() {
-                    self.next = Some(now + LATER);
+                    self.next = Some(now + FOLLOW_UP_CHECK_NS);
                 }
                 if unforeseen || !watched {
                     self.peers[to].rule.resume(nanos_to_ticks(self.now));
@@ -306,7 +306,7 @@ fn play(system: System, arrivals: Arrivals) -> Outcome {
 }
 
 /// Returns all arrival patterns to play.
-fn programme() -> Vec<(String, Arrivals)> {
+fn scenarios() -> Vec<(String, Arrivals)> {
     let stream = |work, len, peers| Arrivals::Stream { work, len, peers };
     let mut all = vec![
         ("64 B".to_owned(), stream(18, 64, 1)),
@@ -355,7 +355,7 @@ fn the_first_message_of_a_lull_is_written_at_once() {
 }
 
 #[test]
-fn a_burst_of_a_known_length_takes_little_longer_than_one_message() {
+fn burst_of_known_length_takes_about_one_write() {
     for system in SYSTEMS {
         for of in [2, 10, 100] {
             let outcome = play(system, Arrivals::Bursts { of, every: 1_000_000 });
@@ -387,7 +387,7 @@ fn ideal(system: System, work: u64, len: u64) -> u64 {
 }
 
 #[test]
-fn a_busy_sender_keeps_half_of_the_ideal_rate_whatever_a_write_costs() {
+fn busy_sender_reaches_half_the_ideal_rate() {
     for system in SYSTEMS {
         for work in [150, 300, 500, 1_000, 2_000, 5_000] {
             let outcome = play(system, Arrivals::Stream { work, len: 64, peers: 1 });
@@ -397,7 +397,7 @@ fn a_busy_sender_keeps_half_of_the_ideal_rate_whatever_a_write_costs() {
 }
 
 #[test]
-fn a_sender_to_several_peers_in_turn_keeps_a_third_of_the_ideal_rate() {
+fn round_robin_sender_reaches_third_of_ideal_rate() {
     for system in SYSTEMS {
         for peers in [2, 4, 8] {
             let outcome = play(system, Arrivals::Stream { work: 25, len: 64, peers });
@@ -423,9 +423,9 @@ fn a_paced_message_waits_for_no_more_than_a_few_writes() {
 }
 
 #[test]
-fn no_message_waits_for_a_follower_that_never_comes_longer_than_the_watch_looks_away_twice() {
+fn last_message_waits_at_most_two_check_intervals() {
     for system in SYSTEMS {
-        for (name, arrivals) in programme() {
+        for (name, arrivals) in scenarios() {
             let outcome = play(system, arrivals);
             let peers = if let Arrivals::Stream { peers, .. } = arrivals { peers as u64 } else { 1 };
             let writes = peers * (alone(system) + 20_000);
@@ -450,7 +450,7 @@ fn the_whole_table() {
             "{:>7}  {:<32} {:>9} {:>8} {:>8} {:>9} {:>8} {:>7} {:>7} {:>7}",
             system.name, "", "M/s", "p50 us", "p99 us", "most us", "writes", "io", "looks", "wakes"
         );
-        for (name, arrivals) in programme() {
+        for (name, arrivals) in scenarios() {
             let o = play(system, arrivals);
             let us = |ns: u64| ns as f64 / 1e3;
             println!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::tcp::stream_options;
-use super::{Bound, Failed, Hop, Leftover, Route};
+use super::{Bound, ConnectRoute, Failed, Hop, Leftover};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -54,7 +54,9 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
         Ok(listener) => {
             let file = SocketFile::at(&path).ok();
             // Set all permissions, including those that the umask has removed.
-            if let Some(Err(error)) = options.by_policy.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
+            if let Some(Err(error)) =
+                options.policy_settings.ipc_mode.map(|mode| net::set_path_mode(&path, mode))
+            {
                 file.iter().for_each(SocketFile::remove);
                 let _ = made.map(std::fs::remove_dir);
                 return Err(error.into());
@@ -77,7 +79,7 @@ fn listen_at(address: &Address, options: &Options) -> Result<Listener, Failed> {
     Ok(Listener::bind(address, &stream_options(options), options.backlog, false)?)
 }
 
-pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<ConnectRoute, Error>> {
     let ipc = endpoint.address()?;
     if !net::is_unix_supported() {
         return Some(Err(Error::ProtocolNotSupported));
@@ -87,7 +89,7 @@ pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Ro
         IpcEndpoint::Path(path) => Address::Unix { path: path.into() },
         IpcEndpoint::Abstract(name) => Address::Abstract(name.clone()),
     };
-    Some(Ok(Route { source: None, hop: Hop::Direct(address), beyond: None }))
+    Some(Ok(ConnectRoute { source: None, hop: Hop::Direct(address), beyond: None }))
 }
 
 pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {

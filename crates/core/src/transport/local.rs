@@ -1,8 +1,8 @@
 //! Local addresses by name: the host of a bind, and the source of a connect.
 //!
 //! A name is that of an interface, or else of a host. Only bind asks the resolver for host names.
-//! The resolver may take long, so the [`Question`] is asked separately, without any lock. A source
-//! must be a number or an interface, as in libzmq: the I/O thread looks it up again for each
+//! The resolver may take long, so the [`AddressQuery`] is asked separately, without any lock. A
+//! source must be a number or an interface, as in libzmq: the I/O thread looks it up again for each
 //! attempt to connect.
 
 use std::io;
@@ -11,24 +11,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use crate::endpoint::Host;
 use crate::error::Error;
 use tautline_io::interfaces;
-use tautline_io::resolve::{self, Family};
+use tautline_io::resolve::{self, AcceptedFamily};
 
 /// A question: which local address does a host's name stand for?
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct AddressQuery {
     host: String,
     port: u16,
     ipv6: bool,
 }
 
 /// The answer to a question, if there was a question.
-pub(crate) type Answer = Option<SocketAddr>;
+pub(crate) type ResolvedAddress = Option<SocketAddr>;
 
-impl Question {
+impl AddressQuery {
     /// Makes a question about `host`, if only the resolver may know it.
-    pub(super) fn about(host: &Host, port: u16, ipv6: bool) -> Option<Question> {
+    pub(super) fn about(host: &Host, port: u16, ipv6: bool) -> Option<AddressQuery> {
         match (host, local_address(host, port, ipv6)) {
-            (Host::Name(host), Err(Error::NoDevice)) => Some(Question { host: host.clone(), port, ipv6 }),
+            (Host::Name(host), Err(Error::NoDevice)) => Some(AddressQuery { host: host.clone(), port, ipv6 }),
             _ => None,
         }
     }
@@ -87,9 +87,10 @@ fn by_name(
     name: &str,
     port: u16,
     ipv6: bool,
-    lookup: fn(&str, u16, Family) -> io::Result<Vec<SocketAddr>>,
+    lookup: fn(&str, u16, AcceptedFamily) -> io::Result<Vec<SocketAddr>>,
 ) -> Result<SocketAddr, Error> {
-    let families: &[Family] = if ipv6 { &[Family::V6, Family::V4] } else { &[Family::V4] };
+    let families: &[AcceptedFamily] =
+        if ipv6 { &[AcceptedFamily::V6, AcceptedFamily::V4] } else { &[AcceptedFamily::V4] };
     let mut outcome = Err(Error::NoDevice);
     for family in families {
         match lookup(name, port, *family) {

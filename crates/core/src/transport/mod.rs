@@ -20,7 +20,7 @@ mod wss;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-pub(crate) use local::{Answer, Question};
+pub(crate) use local::{AddressQuery, ResolvedAddress};
 
 use crate::endpoint::{Endpoint, Host, IpcEndpoint, TcpEndpoint, UdpEndpoint, VsockEndpoint, WsEndpoint};
 use crate::error::Error;
@@ -29,7 +29,7 @@ use crate::options::Options;
 use crate::sync::Arc;
 use tautline_io::fd::RawFd;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
-use tautline_io::resolve::Family;
+use tautline_io::resolve::AcceptedFamily;
 use tautline_proto::{Carrier, socks};
 
 /// A listener, and its resolved endpoint (`tcp://127.0.0.1:40123`).
@@ -39,7 +39,7 @@ pub(crate) struct Bound {
     /// Files to remove when the endpoint is unbound.
     pub(crate) unlink: Option<Leftover>,
     /// WebSocket or TLS wrapper of its streams. `None` for plain ZMTP.
-    pub(crate) carrying: Option<Carrying>,
+    pub(crate) carrying: Option<CarrierFactory>,
 }
 
 /// Failure to create a listener.
@@ -68,7 +68,7 @@ impl From<net::Failure> for Failed {
 }
 
 /// Makes the carrier of ZMTP for one stream.
-pub(crate) type Carrying = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + Send + Sync>;
+pub(crate) type CarrierFactory = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + Send + Sync>;
 
 /// Files that `ipc://*` has created.
 pub(crate) struct Leftover {
@@ -88,7 +88,7 @@ impl Leftover {
 }
 
 /// Route to an endpoint.
-pub(crate) struct Route {
+pub(crate) struct ConnectRoute {
     /// The local address to connect from.
     pub(crate) source: Option<SocketAddr>,
     /// The address to connect to.
@@ -102,11 +102,11 @@ pub(crate) enum Hop {
     /// This address.
     Direct(Address),
     /// The addresses that the resolver returns for a name.
-    Resolve { host: String, port: u16, family: Family },
+    Resolve { host: String, port: u16, family: AcceptedFamily },
 }
 
 /// A byte-stream transport.
-struct Entry {
+struct Transport {
     /// The scheme, before `://`.
     scheme: &'static str,
     /// Suffix of the address of an accepted peer, in events.
@@ -115,24 +115,24 @@ struct Entry {
     read: fn(&'static str, &str) -> Result<Endpoint, Error>,
     /// Listens at an endpoint of this transport. If the resolver was asked for the host, its
     /// address is given. Returns `None` if the endpoint belongs to another transport.
-    listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Failed>>,
+    listen: fn(&Endpoint, ResolvedAddress, &Options) -> Option<Result<Bound, Failed>>,
     /// Returns the question for the resolver that must be answered before listening.
-    question: fn(&Endpoint, &Options) -> Option<Question>,
+    question: fn(&Endpoint, &Options) -> Option<AddressQuery>,
     /// The name of a future listener at an endpoint of this transport, if it can be known in
     /// advance.
-    local_name: fn(&Endpoint, Answer, &Options) -> Option<String>,
+    local_name: fn(&Endpoint, ResolvedAddress, &Options) -> Option<String>,
     /// The route to an endpoint of this transport.
-    route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
+    route: fn(&Endpoint, &Options) -> Option<Result<ConnectRoute, Error>>,
     /// The carrier of ZMTP for an endpoint of this transport. `None` for plain ZMTP, or if the
     /// endpoint belongs to another transport.
-    carrying: fn(&Endpoint, &Options) -> Option<Result<Carrying, Error>>,
+    carrying: fn(&Endpoint, &Options) -> Option<Result<CarrierFactory, Error>>,
     /// Returns true if an accepted peer may stay, and sets the stream's options. `None` if the
     /// stream does not belong to this transport.
     admit: fn(&Stream, StreamFamily, &Options) -> Option<bool>,
 }
 
-static REGISTRY: &[Entry] = &[
-    Entry {
+static REGISTRY: &[Transport] = &[
+    Transport {
         scheme: "tcp",
         peer_path: "",
         read: Endpoint::stream::<TcpEndpoint>,
@@ -143,7 +143,7 @@ static REGISTRY: &[Entry] = &[
         carrying: |_, _| None,
         admit: tcp::admit,
     },
-    Entry {
+    Transport {
         scheme: "ipc",
         peer_path: "",
         read: Endpoint::stream::<IpcEndpoint>,
@@ -154,7 +154,7 @@ static REGISTRY: &[Entry] = &[
         carrying: |_, _| None,
         admit: ipc::admit,
     },
-    Entry {
+    Transport {
         scheme: "vsock",
         peer_path: "",
         read: Endpoint::stream::<VsockEndpoint>,
@@ -165,7 +165,7 @@ static REGISTRY: &[Entry] = &[
         carrying: |_, _| None,
         admit: vsock::admit,
     },
-    Entry {
+    Transport {
         scheme: "ws",
         peer_path: "/",
         read: Endpoint::stream::<WsEndpoint>,
@@ -178,7 +178,7 @@ static REGISTRY: &[Entry] = &[
         admit: |_, _, _| None,
     },
     #[cfg(feature = "tls")]
-    Entry {
+    Transport {
         scheme: tls::SCHEME,
         peer_path: "",
         read: Endpoint::stream::<TcpEndpoint>,
@@ -191,7 +191,7 @@ static REGISTRY: &[Entry] = &[
         admit: |_, _, _| None,
     },
     #[cfg(feature = "tls")]
-    Entry {
+    Transport {
         scheme: wss::SCHEME,
         peer_path: "/",
         read: Endpoint::stream::<WsEndpoint>,
@@ -223,13 +223,13 @@ pub(crate) fn stream_address(text: &str) -> Option<&str> {
 
 /// The name in events of a listener that could not be created at `endpoint`, which was given as
 /// `text`. As in libzmq, it is the path for ipc, and empty for other addresses.
-pub(crate) fn unheard_name<'t>(endpoint: &Endpoint, text: &'t str) -> &'t str {
+pub(crate) fn failed_listener_name<'t>(endpoint: &Endpoint, text: &'t str) -> &'t str {
     if endpoint.address::<IpcEndpoint>().is_some() { text } else { "" }
 }
 
 /// Returns the question for the resolver that must be answered before `endpoint` can be bound.
 /// `None` if its host is a number or an interface.
-pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     if let Endpoint::Datagram(address) = endpoint {
         return udp::question(address, options);
     }
@@ -237,7 +237,7 @@ pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Questio
 }
 
 /// Listens at `endpoint`. `at` is the answer to its [`question`].
-pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
+pub(crate) fn listen(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Result<Bound, Failed> {
     REGISTRY
         .iter()
         .find_map(|entry| (entry.listen)(endpoint, at, options))
@@ -246,7 +246,12 @@ pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Resu
 
 /// The address to bind or connect to, if there is one and it is known. `at` is the answer to the
 /// [`question`] about a host to bind.
-pub(crate) fn reach(endpoint: &Endpoint, at: Answer, binds: bool, options: &Options) -> Option<IpAddr> {
+pub(crate) fn known_ip(
+    endpoint: &Endpoint,
+    at: ResolvedAddress,
+    binds: bool,
+    options: &Options,
+) -> Option<IpAddr> {
     if let Some(address) = at {
         return Some(address.ip().to_canonical());
     }
@@ -279,12 +284,12 @@ pub(crate) fn socket_path(endpoint: &Endpoint) -> Option<&Path> {
 
 /// The name of a future listener at `endpoint`, if it can be known in advance (not with a wildcard
 /// port). `at` is the answer to its [`question`]; without it, a host name has no address.
-pub(crate) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+pub(crate) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, at, options))
 }
 
 /// The route to `endpoint`. Does not use the network.
-pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Error> {
+pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<ConnectRoute, Error> {
     REGISTRY
         .iter()
         .find_map(|entry| (entry.route)(endpoint, options))
@@ -292,7 +297,7 @@ pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Err
 }
 
 /// The carrier of ZMTP for streams to `endpoint`. `None` for plain ZMTP.
-pub(crate) fn carrying(endpoint: &Endpoint, options: &Options) -> Result<Option<Carrying>, Error> {
+pub(crate) fn carrying(endpoint: &Endpoint, options: &Options) -> Result<Option<CarrierFactory>, Error> {
     REGISTRY.iter().find_map(|entry| (entry.carrying)(endpoint, options)).transpose()
 }
 

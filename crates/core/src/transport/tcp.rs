@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::local::{Answer, Question, literal, local_address};
-use super::{Bound, Failed, Hop, Route};
+use super::local::{AddressQuery, ResolvedAddress, literal, local_address};
+use super::{Bound, ConnectRoute, Failed, Hop};
 use crate::endpoint::{Address as _, Endpoint, Host, HostPort, TcpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, StreamOptions};
-use tautline_io::resolve::{Family, parse_literal};
+use tautline_io::resolve::{AcceptedFamily, parse_literal};
 use tautline_proto::socks;
 
 const SCHEME: &str = "tcp";
@@ -19,11 +19,15 @@ pub(super) fn of<'e>(endpoint: &'e Endpoint, scheme: &str) -> Option<&'e TcpEndp
     endpoint.address().filter(|_| endpoint.scheme() == scheme)
 }
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
+pub(super) fn listen(
+    endpoint: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Option<Result<Bound, Failed>> {
     Some(listen_tcp(of(endpoint, SCHEME)?, at, options))
 }
 
-pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
+pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: ResolvedAddress, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
         Some(fd) => Listener::take_over(from_int(fd))?,
         None => {
@@ -43,7 +47,7 @@ pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Re
 
 /// The address to listen at. `at` is the resolver's answer. With ZMQ_IPV6 all listeners are IPv6
 /// ones, so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
-fn listening_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<SocketAddr, Error> {
+fn listening_address(tcp: &TcpEndpoint, at: ResolvedAddress, options: &Options) -> Result<SocketAddr, Error> {
     let ipv6 = listens_with_ipv6(options);
     let address = match at {
         Some(address) => address,
@@ -60,44 +64,44 @@ fn listens_with_ipv6(options: &Options) -> bool {
     options.ipv6 && net::is_ipv6_supported()
 }
 
-pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     question_tcp(of(endpoint, SCHEME)?, options)
 }
 
 /// Returns the question for the resolver before listening at `tcp`.
-pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<Question> {
+pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<AddressQuery> {
     if options.use_fd.is_some() {
         return None;
     }
-    Question::about(&tcp.host, tcp.port.number(), listens_with_ipv6(options))
+    AddressQuery::about(&tcp.host, tcp.port.number(), listens_with_ipv6(options))
 }
 
 /// The name of a listener at `tcp`, if it does not depend on a port that the system chooses.
-pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+pub(super) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     let address = known_address(of(endpoint, SCHEME)?, at, options)?;
     Some(format!("tcp://{}", Address::Inet(address)))
 }
 
 /// The address of a listener, if it does not depend on a port that the system chooses.
-pub(super) fn known_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Option<SocketAddr> {
+pub(super) fn known_address(tcp: &TcpEndpoint, at: ResolvedAddress, options: &Options) -> Option<SocketAddr> {
     listening_address(tcp, at, options).ok().filter(|address| address.port() != 0)
 }
 
-pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<ConnectRoute, Error>> {
     Some(route_tcp(of(endpoint, SCHEME)?, options))
 }
 
-pub(super) fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<Route, Error> {
+pub(super) fn route_tcp(tcp: &TcpEndpoint, options: &Options) -> Result<ConnectRoute, Error> {
     let Some(proxy) = &options.socks_proxy else {
-        return Ok(Route { source: source(tcp, options)?, hop: hop(tcp, options)?, beyond: None });
+        return Ok(ConnectRoute { source: source(tcp, options)?, hop: hop(tcp, options)?, beyond: None });
     };
     let proxy = TcpEndpoint::parse(proxy)?;
-    proxy.for_connect()?;
+    proxy.check_connect()?;
     let login = (options.socks_username.clone(), options.socks_password.clone());
     let request =
         socks::Request { target: target(tcp)?, login: Some(login).filter(|(name, _)| !name.is_empty()) };
     let source = source(&proxy, options)?.or(source(tcp, options)?);
-    Ok(Route { source, hop: hop(&proxy, options)?, beyond: Some(request) })
+    Ok(ConnectRoute { source, hop: hop(&proxy, options)?, beyond: Some(request) })
 }
 
 fn source(tcp: &TcpEndpoint, options: &Options) -> Result<Option<SocketAddr>, Error> {
@@ -113,7 +117,7 @@ fn hop(tcp: &TcpEndpoint, options: &Options) -> Result<Hop, Error> {
         Host::Name(host) => match parse_literal(host, port) {
             Some(address) => address,
             None => {
-                let family = if options.ipv6 { Family::Any } else { Family::V4 };
+                let family = if options.ipv6 { AcceptedFamily::Any } else { AcceptedFamily::V4 };
                 return Ok(Hop::Resolve { host: host.clone(), port, family });
             }
         },
@@ -161,6 +165,6 @@ pub(super) fn stream_options(options: &Options) -> StreamOptions {
         bind_to_device: options.bind_to_device.clone(),
         max_retransmit_ms: options.tcp_max_retransmit.map(|time| time.as_millis() as u32),
         busy_poll: (options.busy_poll != 0).then_some(options.busy_poll),
-        mode: options.by_policy.ipc_mode,
+        mode: options.policy_settings.ipc_mode,
     }
 }

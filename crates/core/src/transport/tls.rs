@@ -8,8 +8,8 @@
 //! | ZMQ_WSS_TRUST_SYSTEM | | also trust the system's authorities |
 //! | ZMQ_WSS_HOSTNAME | | the name that the server has to prove |
 
-use super::local::{Answer, Question};
-use super::{Bound, Carrying, Failed, Route, tcp, ws};
+use super::local::{AddressQuery, ResolvedAddress};
+use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, ws};
 use crate::endpoint::{Endpoint, Host, TcpEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -22,7 +22,11 @@ use tautline_proto::{Carrier, Direct};
 
 pub(super) const SCHEME: &str = "tls+tcp";
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
+pub(super) fn listen(
+    endpoint: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Option<Result<Bound, Failed>> {
     let address = tcp::of(endpoint, SCHEME)?;
     Some(server(options, Versions::Tls13).map_err(Failed::from).and_then(|config| {
         let carrying = direct(options, Arc::new(move || config.clone()))?;
@@ -33,20 +37,20 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
     }))
 }
 
-pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     tcp::question_tcp(tcp::of(endpoint, SCHEME)?, options)
 }
 
-pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+pub(super) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     let address = tcp::known_address(tcp::of(endpoint, SCHEME)?, at, options)?;
     Some(format!("{SCHEME}://{}", Address::Inet(address)))
 }
 
-pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<ConnectRoute, Error>> {
     Some(tcp::route_tcp(tcp::of(endpoint, SCHEME)?, options))
 }
 
-pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
+pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<CarrierFactory, Error>> {
     let host = host_of(tcp::of(endpoint, SCHEME)?);
     // A client without its own authorities trusts the system's, as usual for TLS clients.
     let system = options.wss_trust_system || options.wss_trust_pem.is_empty();
@@ -57,8 +61,11 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
 }
 
 /// Carries ZMTP in TLS, with the configuration at the start of each stream.
-fn direct(options: &Options, config: Arc<dyn Fn() -> TlsConfig + Send + Sync>) -> Result<Carrying, Error> {
-    if options.facts().raw || options.router_raw {
+fn direct(
+    options: &Options,
+    config: Arc<dyn Fn() -> TlsConfig + Send + Sync>,
+) -> Result<CarrierFactory, Error> {
+    if options.type_info().raw || options.router_raw {
         // Streams without ZMTP have no handshake in which a carrier could start.
         return Err(Error::IncompatibleProtocol);
     }
@@ -77,7 +84,7 @@ pub(crate) fn around(
     is_server: bool,
     options: &Options,
     config: Arc<dyn Fn() -> TlsConfig + Send + Sync>,
-) -> Result<Carrying, Error> {
+) -> Result<CarrierFactory, Error> {
     let Some(address) = ws::of(endpoint, ws::SCHEME) else { return direct(options, config) };
     let role = if is_server { Role::Server } else { ws::client(address, ws::PORT) };
     let inside = ws::config(role, options)?;

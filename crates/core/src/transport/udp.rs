@@ -3,33 +3,33 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::local::{Answer, Question, literal, local_address};
+use super::local::{AddressQuery, ResolvedAddress, literal, local_address};
 use crate::endpoint::{Host, HostPort, UdpEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::interfaces;
 use tautline_io::net::{Address, Datagram, DatagramOptions, MulticastInterface};
-use tautline_io::resolve::{Family, parse_literal};
+use tautline_io::resolve::{AcceptedFamily, parse_literal};
 
 /// Destination of datagrams.
 pub(crate) enum Destination {
     /// This address.
     Known(SocketAddr),
     /// A host that the resolver knows.
-    Named { host: String, port: u16, family: Family },
+    Named { host: String, port: u16, family: AcceptedFamily },
 }
 
 /// Returns the question for the resolver before receiving at `address`.
-pub(super) fn question(address: &str, options: &Options) -> Option<Question> {
+pub(super) fn question(address: &str, options: &Options) -> Option<AddressQuery> {
     let HostPort { host, port } = UdpEndpoint::parse(address).ok()?.target;
-    Question::about(&host, port.number(), options.ipv6)
+    AddressQuery::about(&host, port.number(), options.ipv6)
 }
 
 /// Opens a receiver at `endpoint`. If the resolver was asked for the host, `at` is its address.
 /// Also returns the resolved endpoint.
 pub(crate) fn receiver(
     endpoint: &UdpEndpoint,
-    at: Answer,
+    at: ResolvedAddress,
     options: &Options,
 ) -> Result<(Datagram, String), Error> {
     let target = match at {
@@ -67,7 +67,7 @@ pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datag
         Host::Name(name) => match parse_literal(name, port) {
             Some(address) => Destination::Known(address),
             None => {
-                let family = if options.ipv6 { Family::Any } else { Family::V4 };
+                let family = if options.ipv6 { AcceptedFamily::Any } else { AcceptedFamily::V4 };
                 Destination::Named { host: name.clone(), port, family }
             }
         },

@@ -1,7 +1,7 @@
 //! `vsock://`, zmq_vsock(7): between virtual machines and their host, if the kernel supports it.
 
 use super::tcp::stream_options;
-use super::{Bound, Failed, Hop, Route};
+use super::{Bound, ConnectRoute, Failed, Hop};
 use crate::endpoint::{Endpoint, VsockEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -28,9 +28,9 @@ pub(super) fn local_name(endpoint: &Endpoint, _options: &Options) -> Option<Stri
     vsock.port.map(|_| format!("vsock://{vsock}"))
 }
 
-pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, _options: &Options) -> Option<Result<ConnectRoute, Error>> {
     let vsock: &VsockEndpoint = endpoint.address()?;
-    Some(Ok(Route { source: None, hop: Hop::Direct(address(vsock)), beyond: None }))
+    Some(Ok(ConnectRoute { source: None, hop: Hop::Direct(address(vsock)), beyond: None }))
 }
 
 pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) -> Option<bool> {

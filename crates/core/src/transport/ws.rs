@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::local::{Answer, Question};
-use super::{Bound, Carrying, Failed, Route, tcp};
+use super::local::{AddressQuery, ResolvedAddress};
+use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp};
 use crate::endpoint::{Endpoint, Host, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
@@ -16,7 +16,11 @@ pub(super) const SCHEME: &str = "ws";
 /// The default port, which the Host header omits.
 pub(super) const PORT: u16 = 80;
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
+pub(super) fn listen(
+    endpoint: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Option<Result<Bound, Failed>> {
     let address = of(endpoint, SCHEME)?;
     let carrying = carry(Role::Server, options);
     Some(
@@ -30,8 +34,8 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
 pub(super) fn listen_with(
     scheme: &str,
     address: &WsEndpoint,
-    at: Answer,
-    carrying: Carrying,
+    at: ResolvedAddress,
+    carrying: CarrierFactory,
     options: &Options,
 ) -> Result<Bound, Failed> {
     let mut bound = tcp::listen_tcp(&address.tcp, at, options)?;
@@ -40,11 +44,11 @@ pub(super) fn listen_with(
     Ok(bound)
 }
 
-pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     tcp::question_tcp(&of(endpoint, SCHEME)?.tcp, options)
 }
 
-pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+pub(super) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     local_name_with(SCHEME, endpoint, at, options)
 }
 
@@ -53,7 +57,7 @@ pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> 
 pub(super) fn local_name_with(
     scheme: &str,
     endpoint: &Endpoint,
-    at: Answer,
+    at: ResolvedAddress,
     options: &Options,
 ) -> Option<String> {
     let WsEndpoint { tcp, path } = of(endpoint, scheme)?;
@@ -61,12 +65,12 @@ pub(super) fn local_name_with(
     Some(format!("{scheme}://{}{path}", Address::Inet(address)))
 }
 
-pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<ConnectRoute, Error>> {
     Some(tcp::route_tcp(&of(endpoint, SCHEME)?.tcp, options))
 }
 
 /// The carrier of ZMTP for streams to `endpoint`.
-pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
+pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<CarrierFactory, Error>> {
     let address = of(endpoint, SCHEME)?;
     Some(carry(client(address, PORT), options))
 }
@@ -92,14 +96,14 @@ pub(super) fn host_without_zone(address: &WsEndpoint) -> String {
     }
 }
 
-fn carry(role: Role, options: &Options) -> Result<Carrying, Error> {
+fn carry(role: Role, options: &Options) -> Result<CarrierFactory, Error> {
     let config = config(role, options)?;
     Ok(Arc::new(move || Ok(Box::new(WebSocket::new(seeded(&config)?)) as Box<dyn Carrier>)))
 }
 
 /// Configuration of all WebSockets of an endpoint.
 pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
-    if options.facts().raw || options.router_raw {
+    if options.type_info().raw || options.router_raw {
         // An unframed byte stream has no messages to carry.
         return Err(Error::IncompatibleProtocol);
     }

@@ -1,7 +1,7 @@
 //! `wss://`: as `ws://`, over TLS (`transport::tls`).
 
-use super::local::{Answer, Question};
-use super::{Bound, Carrying, Failed, Route, tcp, tls, ws};
+use super::local::{AddressQuery, ResolvedAddress};
+use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, tls, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
@@ -16,7 +16,11 @@ const PORT: u16 = 443;
 /// TLS versions that browsers and libzmq support.
 const VERSIONS: Versions = Versions::Tls12And13;
 
-pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
+pub(super) fn listen(
+    endpoint: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Option<Result<Bound, Failed>> {
     let address = ws::of(endpoint, SCHEME)?;
     let carrying = tls::server(options, VERSIONS).and_then(|config| carry(Role::Server, config, options));
     Some(
@@ -26,19 +30,19 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
     )
 }
 
-pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
+pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     tcp::question_tcp(&ws::of(endpoint, SCHEME)?.tcp, options)
 }
 
-pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
+pub(super) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     ws::local_name_with(SCHEME, endpoint, at, options)
 }
 
-pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Route, Error>> {
+pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<ConnectRoute, Error>> {
     Some(tcp::route_tcp(&ws::of(endpoint, SCHEME)?.tcp, options))
 }
 
-pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
+pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<CarrierFactory, Error>> {
     let address = ws::of(endpoint, SCHEME)?;
     let host = tls::host_of(&address.tcp);
     Some(asked(&host, options).and_then(|name| {
@@ -54,7 +58,7 @@ fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Err
     Ok(tls::asked(options)?.or(options.wss_trust_system.then_some(host)))
 }
 
-fn carry(role: Role, config: TlsConfig, options: &Options) -> Result<Carrying, Error> {
+fn carry(role: Role, config: TlsConfig, options: &Options) -> Result<CarrierFactory, Error> {
     let inside = ws::config(role, options)?;
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&inside)?);
@@ -69,7 +73,7 @@ mod tests {
     use tautline_proto::SocketType;
 
     #[test]
-    fn a_server_that_the_system_trusts_has_to_prove_the_name_that_was_looked_for() {
+    fn system_trust_requires_matching_host_name() {
         let mut options = Options::new(SocketType::Push, &ContextDefaults::default());
         assert_eq!(asked("host", &options), Ok(None), "as in libzmq");
         options.wss_trust_system = true;

@@ -28,12 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The control socket, and its thread.
 pub(super) struct Server {
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<ServerControl>,
     thread: JoinHandle<()>,
 }
 
 /// State that the thread shares with the thread that ends it.
-struct Shared {
+struct ServerControl {
     ending: AtomicBool,
     wake: Arc<WakeFd>,
 }
@@ -51,7 +51,8 @@ impl Server {
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let shared = Arc::new(Shared { ending: AtomicBool::new(false), wake: Arc::new(WakeFd::new()?) });
+        let shared =
+            Arc::new(ServerControl { ending: AtomicBool::new(false), wake: Arc::new(WakeFd::new()?) });
         let (watch, served) = (watch.clone(), shared.clone());
         let (begun, begins) = mpsc::channel();
         let thread = Builder::new().name("ZMQbg/tap".into()).spawn(move || {
@@ -99,7 +100,7 @@ struct Tool {
     refused: bool,
 }
 
-fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &Shared) {
+fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &ServerControl) {
     let mut tools: Vec<Tool> = Vec::new();
     loop {
         let mut fds = vec![

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::{Tap, Watch};
 use crate::conn::{Connection, News, PeerInfo, SocketInbox};
-use crate::monitor::{self, About, Ends, Watcher, event};
+use crate::monitor::{self, Ends, EventDetails, Watcher, event};
 use crate::options::Options;
-use crate::pipe::{Left, PipeId, Sight};
-use crate::queue::{Counts, Probe};
+use crate::pipe::{PipeId, PipeProbe, PipesShared};
+use crate::queue::{ChainCounts, Probe};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_observe::{
@@ -26,7 +26,7 @@ pub(crate) struct SocketWatch {
     id: u64,
     /// Inbox for telling the owner that taps were added or removed.
     inbox: Arc<SocketInbox>,
-    state: Mutex<State>,
+    state: Mutex<SocketWatchState>,
     /// Time since which the program has a route for its messages, and the function that describes
     /// it.
     route: Mutex<Option<(u64, Teller)>>,
@@ -35,10 +35,10 @@ pub(crate) struct SocketWatch {
 /// Describes the program's route. Called by the watch, without a lock.
 type Teller = std::sync::Arc<dyn Fn() -> Route + Send + Sync>;
 
-struct State {
+struct SocketWatchState {
     socket: Socket,
     /// Counters that the owner keeps for all of its pipes. `None` until the socket is complete.
-    left: Option<Arc<Left>>,
+    left: Option<Arc<PipesShared>>,
     endpoints: Vec<Endpoint>,
     peers: HashMap<u32, PeerWatch>,
     /// Connected peers that the owner has not noticed yet.
@@ -48,7 +48,7 @@ struct State {
     /// The counters of former peers.
     past: Past,
     /// Endpoint on which it sends the events of a monitor, if it is the library's end of one.
-    tells_at: Option<String>,
+    monitor_endpoint: Option<String>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -73,7 +73,7 @@ impl Past {
 /// A peer, and the access to its counters.
 struct PeerWatch {
     peer: Peer,
-    sight: Sight,
+    sight: PipeProbe,
 }
 
 /// True if the endpoint carries ZAP requests.
@@ -84,7 +84,7 @@ fn is_zap(endpoint: &Endpoint) -> bool {
 impl SocketWatch {
     pub(super) fn new(watch: Arc<Watch>, socket: Socket, inbox: Arc<SocketInbox>) -> Self {
         let id = socket.id;
-        let state = State {
+        let state = SocketWatchState {
             socket,
             left: None,
             endpoints: Vec::new(),
@@ -92,7 +92,7 @@ impl SocketWatch {
             unseen: Vec::new(),
             lingering: Vec::new(),
             past: Past::default(),
-            tells_at: None,
+            monitor_endpoint: None,
         };
         SocketWatch { watch, id, inbox, state: Mutex::new(state), route: Mutex::default() }
     }
@@ -118,35 +118,35 @@ impl SocketWatch {
     }
 
     /// Makes the owner update its list of taps.
-    pub(super) fn tell_tapped(&self) {
-        self.inbox.push(News::Tapped);
+    pub(super) fn notify_taps_changed(&self) {
+        self.inbox.push(News::TapsChanged);
     }
 
     // ---- reported by the owner
 
     /// Notes that the socket is the library's end of a monitor on this endpoint.
-    pub(crate) fn tells_events(&self, endpoint: &str) {
+    pub(crate) fn set_monitor_endpoint(&self, endpoint: &str) {
         let context = {
             let mut state = lock(&self.state);
             state.socket.monitor = true;
-            state.tells_at = Some(endpoint.to_owned());
+            state.monitor_endpoint = Some(endpoint.to_owned());
             lock(&self.watch.monitors).push((state.socket.context, endpoint.to_owned()));
             state.socket.context
         };
         // The program's end may have connected before the bind.
-        self.watch.sockets().iter().for_each(|socket| socket.hears_events(context, endpoint));
+        self.watch.sockets().iter().for_each(|socket| socket.mark_if_monitor(context, endpoint));
     }
 
     /// Handles a monitor that sends events on this endpoint, in this context: if this socket is
     /// connected to it, it is a monitor socket too.
-    fn hears_events(&self, context: u64, place: &str) {
+    fn mark_if_monitor(&self, context: u64, place: &str) {
         let mut state = lock(&self.state);
-        let State { socket, endpoints, .. } = &mut *state;
+        let SocketWatchState { socket, endpoints, .. } = &mut *state;
         let hears = |endpoint: &Endpoint| !endpoint.bound && endpoint.name == place;
         if !socket.monitor && socket.context == context && endpoints.iter().any(hears) {
             socket.monitor = true;
             drop(state);
-            self.tell_tapped();
+            self.notify_taps_changed();
         }
     }
 
@@ -172,15 +172,15 @@ impl SocketWatch {
     }
 
     /// Sets the counters that the owner keeps for all of its pipes.
-    pub(crate) fn counts(&self, left: &Arc<Left>) {
-        left.keep_astray();
+    pub(crate) fn counts(&self, left: &Arc<PipesShared>) {
+        left.record_unroutable_ids();
         lock(&self.state).left = Some(left.clone());
     }
 
     /// Adds an endpoint, before it is served. `name` is its name in events.
     pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
         let mut state = lock(&self.state);
-        let State { socket, endpoints, .. } = &mut *state;
+        let SocketWatchState { socket, endpoints, .. } = &mut *state;
         let context = socket.context;
         if endpoints.iter().any(|endpoint| endpoint.given == given && endpoint.bound == bound) {
             return;
@@ -198,12 +198,12 @@ impl SocketWatch {
         endpoints.push(endpoint);
         drop(state);
         if ends_taps {
-            self.tell_tapped();
+            self.notify_taps_changed();
         }
         let is_this = |(other, place): &(u64, String)| *other == context && place == name;
         let tells = !bound && lock(&self.watch.monitors).iter().any(is_this);
         if tells {
-            self.hears_events(context, name);
+            self.mark_if_monitor(context, name);
         }
     }
 
@@ -213,7 +213,7 @@ impl SocketWatch {
     }
 
     /// Adds a peer that has connected, or that is being connected to.
-    pub(crate) fn attached(&self, peer: Peer, sight: Sight) {
+    pub(crate) fn attached(&self, peer: Peer, sight: PipeProbe) {
         let mut state = lock(&self.state);
         if let Some(connection) = &sight.connection {
             let is_same = |known: &PeerWatch| {
@@ -276,7 +276,9 @@ impl SocketWatch {
         let route = lock(&self.route).take();
         drop(route);
         let mut state = lock(&self.state);
-        let State { socket, peers, unseen, lingering, endpoints, tells_at, .. } = &mut *state;
+        let SocketWatchState {
+            socket, peers, unseen, lingering, endpoints, monitor_endpoint: tells_at, ..
+        } = &mut *state;
         unseen.clear();
         socket.state = SocketState::Lingering;
         endpoints.clear();
@@ -295,7 +297,7 @@ impl SocketWatch {
     // ---- reported by the I/O thread
 
     /// Adds a peer that has connected. The owner notices it in its next call.
-    pub(crate) fn came(&self, connection: &Connection, info: &PeerInfo, sight: Sight) {
+    pub(crate) fn add_unseen_peer(&self, connection: &Connection, info: &PeerInfo, sight: PipeProbe) {
         let mut peer = Peer::default();
         info.describe(&mut peer);
         peer.id = UNSEEN | self.watch.next_id();
@@ -306,7 +308,7 @@ impl SocketWatch {
     }
 
     /// Notes that the peer of a pipe made by `connect` is connected; `again` for a reconnect.
-    pub(crate) fn met(&self, connection: &Connection, info: &PeerInfo, again: bool) {
+    pub(crate) fn mark_connected(&self, connection: &Connection, info: &PeerInfo, again: bool) {
         let mut state = lock(&self.state);
         if let Some(known) = connection.token().and_then(|token| state.peers.get_mut(&token)) {
             info.describe(&mut known.peer);
@@ -321,7 +323,7 @@ impl SocketWatch {
         // Drop these when no lock is held: with the last references the messages are freed.
         let mut held: Vec<Arc<Connection>> = Vec::new();
         let mut state = lock(&self.state);
-        let State { socket, left, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
+        let SocketWatchState { socket, left, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
         held.reserve(peers.len() + unseen.len() + lingering.len());
         // Remove a peer that has left again without a message: the owner never hears of it.
         unseen.retain_mut(|known| {
@@ -355,7 +357,7 @@ impl SocketWatch {
         if let Some(left) = left {
             socket.unroutable = left.unroutable();
             socket.out_of_turn = left.out_of_turn();
-            socket.astray = left.astray();
+            socket.astray = left.last_unroutable_id();
         }
         image.put(socket);
         for endpoint in endpoints {
@@ -375,7 +377,7 @@ impl SocketWatch {
     /// Records the peers with the counters of the last look.
     pub(super) fn put_peers(&self, image: &mut Image) {
         let mut state = lock(&self.state);
-        let State { socket, peers, unseen, lingering, .. } = &mut *state;
+        let SocketWatchState { socket, peers, unseen, lingering, .. } = &mut *state;
         for known in peers.values_mut().chain(unseen).chain(lingering) {
             known.peer.socket = socket.id;
             image.put(&known.peer);
@@ -451,18 +453,18 @@ impl PeerWatch {
 }
 
 /// Adds the messages that go to the peer through a broadcast log.
-fn add_followed(connection: &Connection, counts: &mut Counts) {
+fn add_followed(connection: &Connection, counts: &mut ChainCounts) {
     if let Some(progress) = connection.followed() {
         let (messages, bytes) = progress.published();
         counts.messages = counts.messages.wrapping_add(messages);
         counts.bytes = counts.bytes.wrapping_add(bytes);
-        counts.queued += progress.behind();
-        counts.queued_bytes += progress.behind_bytes();
+        counts.queued += progress.pending_messages();
+        counts.queued_bytes += progress.pending_bytes();
     }
 }
 
 impl Watcher for SocketWatch {
-    fn event(&self, code: u32, value: u64, ends: &Ends, about: &About<'_>) {
+    fn event(&self, code: u32, value: u64, ends: &Ends, about: &EventDetails<'_>) {
         let now = unix_us();
         let mut reason = about.reason(code, value);
         if let Some(claim) = about.claim.filter(|claim| !claim.reason.is_empty()) {
@@ -476,7 +478,7 @@ impl Watcher for SocketWatch {
         told.reason.clone_from(&reason);
         {
             let mut state = lock(&self.state);
-            let State { socket, endpoints, .. } = &mut *state;
+            let SocketWatchState { socket, endpoints, .. } = &mut *state;
             told.socket = socket.id;
             match code {
                 monitor::CONNECT_FAILED => socket.failed_connects += 1,

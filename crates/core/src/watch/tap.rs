@@ -8,7 +8,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
-use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
+use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Part, Request};
 
 /// Maximum number of bytes that are queued for a tool, and that are kept of a message.
 const ROOM: usize = 4 << 20;
@@ -18,7 +18,7 @@ const PART: usize = 64;
 /// The request of one tool, and its queue.
 pub(crate) struct Tap {
     request: Request,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueuedFrames>,
     /// Wakes the thread that takes the copies.
     wake: Arc<WakeFd>,
     /// Number of messages that the tool has missed.
@@ -30,14 +30,14 @@ pub(crate) struct Tap {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedFrames {
     frames: Vec<Vec<u8>>,
     bytes: usize,
 }
 
 /// A message as its owner has seen it.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct TappedMessage {
     parts: Vec<Part>,
     /// Memory of the parts. Beyond [`ROOM`] later parts are not kept, and the tool misses the
     /// message.
@@ -56,7 +56,7 @@ struct Last {
     is_kept: bool,
 }
 
-impl Seen {
+impl TappedMessage {
     /// Adds the next part: its length, and its available bytes, of which at most `most` are kept.
     pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
         let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
@@ -86,7 +86,7 @@ impl Seen {
 
     /// Forgets the message, which is complete or was dropped.
     pub(crate) fn clear(&mut self) {
-        *self = Seen { parts: std::mem::take(&mut self.parts), ..Seen::default() };
+        *self = TappedMessage { parts: std::mem::take(&mut self.parts), ..TappedMessage::default() };
         self.parts.clear();
     }
 
@@ -114,10 +114,10 @@ impl Tap {
 
     /// Owner: offers a message that went in this direction. If the request matches and there is
     /// room, the message is copied.
-    pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
+    pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &TappedMessage) {
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
         let peer = seen.peer.map_or(MANY, |peer| peer.0.into());
-        if !self.request.wants(direction, peer, first, seen.length) {
+        if !self.request.accepts(direction, peer, first, seen.length) {
             return;
         }
         if !self.seen.fetch_add(1, Relaxed).is_multiple_of(self.request.every) {
@@ -131,7 +131,7 @@ impl Tap {
             let kept = most.min(part.bytes.len());
             Part { length: part.length, bytes: part.bytes[..kept].to_vec() }
         });
-        let copy = Copied { at: unix_us(), socket, peer, direction, parts: parts.collect() };
+        let copy = MessageCopy { at: unix_us(), socket, peer, direction, parts: parts.collect() };
         let frame = Frame::Copy(copy).to_bytes();
         // The lock is held for a few instructions only: no other holder makes a system call or
         // copies data under it.
@@ -178,8 +178,8 @@ mod tests {
         Tap::new(request, Arc::new(WakeFd::new().unwrap()))
     }
 
-    fn seen(body: &[u8]) -> Seen {
-        let mut seen = Seen::default();
+    fn seen(body: &[u8]) -> TappedMessage {
+        let mut seen = TappedMessage::default();
         seen.add(body.len(), body, u64::MAX);
         seen
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_some_is_copied_and_the_first_bytes_of_it() {
+    fn tap_copies_one_in_n_and_truncates() {
         let tap = tap(Request { every: 3, bytes: 2, ..Request::default() });
         for _ in 0..7 {
             tap.offer(5, Direction::In, &seen(b"12345"));
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_message_without_end_takes_no_more_than_others() {
         let tap = tap(Request::default());
-        let mut endless = Seen::default();
+        let mut endless = TappedMessage::default();
         for _ in 0..10 * ROOM / PART {
             endless.add(1, b"x", u64::MAX);
         }
@@ -211,7 +211,7 @@ mod tests {
         tap.offer(1, Direction::In, &endless);
         assert_eq!(taken(&tap), [Frame::Missed(1)]);
         // An unsent part is removed.
-        let mut large = Seen::default();
+        let mut large = TappedMessage::default();
         large.add(2 * ROOM, &vec![0; 2 * ROOM], u64::MAX);
         large.undo();
         assert!(large.is_empty());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_missed_and_told() {
+    fn messages_over_limit_are_counted_as_missed() {
         let tap = tap(Request::default());
         let large = seen(&vec![0; ROOM / 4]);
         for _ in 0..10 {

@@ -93,7 +93,7 @@ pub fn socket(context: &Context, socket_type: SocketType) -> Socket {
 }
 
 /// Returns an additional context under this policy.
-pub fn under(policy: &str) -> Context {
+pub fn context_with_policy(policy: &str) -> Context {
     let context = Context::new();
     context.set_policy(policy).unwrap();
     context
@@ -107,7 +107,7 @@ pub fn monitor(context: &Context, socket: &mut Socket) -> Socket {
 }
 
 /// Waits for this event.
-pub fn until(events: &mut Socket, wanted: u16) {
+pub fn wait_for_event(events: &mut Socket, wanted: u16) {
     loop {
         let event = recv(events);
         let _ = recv(events);

@@ -27,22 +27,22 @@ static TAKEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 /// Number of a descriptor that was taken over. Dropping this allows the number to be taken over
 /// again.
 #[derive(Debug)]
-pub(super) struct Taken(RawFd);
+pub(super) struct AdoptedFd(RawFd);
 
-impl Taken {
+impl AdoptedFd {
     /// Registers the number. Fails with EBADF if it was taken over already: closing a descriptor
     /// twice might close another descriptor that got its number in between.
-    fn new(raw: RawFd) -> io::Result<Taken> {
+    fn new(raw: RawFd) -> io::Result<AdoptedFd> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.contains(&raw) {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
         taken.push(raw);
-        Ok(Taken(raw))
+        Ok(AdoptedFd(raw))
     }
 }
 
-impl Drop for Taken {
+impl Drop for AdoptedFd {
     fn drop(&mut self) {
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|raw| *raw != self.0);
     }
@@ -51,8 +51,8 @@ impl Drop for Taken {
 /// Takes over a listening socket that a C caller gives up, and returns it with its family. After an
 /// error the socket still belongs to the caller. Fails with EBADF if it is not open or was taken
 /// over before, or with the errors of [`take_over`].
-pub(super) fn take_listener(raw: RawFd) -> io::Result<(Taken, OwnedFd, Family)> {
-    let taken = Taken::new(raw)?;
+pub(super) fn take_listener(raw: RawFd) -> io::Result<(AdoptedFd, OwnedFd, Family)> {
+    let taken = AdoptedFd::new(raw)?;
     check_open(raw)?;
     // SAFETY: the descriptor was open just now, and we do not close it during this call.
     let fd = unsafe { BorrowedFd::borrow_raw(raw) };

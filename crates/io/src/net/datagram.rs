@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_joined_is_not_heard() {
+    fn groups_joined_by_others_are_not_received() {
         let loopback = MulticastInterface::Address(Ipv4Addr::LOCALHOST);
         let groups = [1, 2].map(|last| Ipv4Addr::new(239, 255, 77, last));
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));

@@ -5,7 +5,7 @@ use crate::libc;
 use std::io;
 
 use super::address::{RawAddress, local_address};
-use super::adopt::{self, Taken};
+use super::adopt::{self, AdoptedFd};
 use super::{Address, Failure, Family, Stream, StreamOptions, option, rights, unix_path};
 use crate::sys::{self, check};
 
@@ -15,7 +15,7 @@ pub struct Listener {
     /// Set if the program passed a listening socket to us. Peers may have connected before we set
     /// the socket to refuse descriptors, and accepted sockets inherit that setting. Dropped before
     /// the descriptor is closed.
-    taken: Option<Taken>,
+    taken: Option<AdoptedFd>,
     fd: OwnedFd,
     family: Family,
 }
@@ -52,7 +52,7 @@ impl Listener {
     ) -> io::Result<()> {
         let fd = self.as_fd();
         if address.is_inet() {
-            option::set(fd, libc::SOL_SOCKET, sys::REUSE_PORT_OF_THE_GONE, 1)?;
+            option::set(fd, libc::SOL_SOCKET, sys::REUSE_OLD_PORT, 1)?;
         }
         if address.domain() == libc::AF_INET6 {
             option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, v6only.into())?;

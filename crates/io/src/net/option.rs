@@ -38,7 +38,7 @@ pub(super) fn set_tos(fd: BorrowedFd<'_>, v4: bool, tos: u8) -> io::Result<()> {
         return outcome;
     }
     // An IPv6 socket that carries IPv4 uses the IPv4 setting, but not every system lets it be set.
-    match set_where_known(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into()) {
+    match set_if_supported(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         outcome => outcome,
     }
@@ -46,7 +46,7 @@ pub(super) fn set_tos(fd: BorrowedFd<'_>, v4: bool, tos: u8) -> io::Result<()> {
 
 /// Sets an option that refines how a connection works. A system that does not know the option
 /// (ENOPROTOOPT), such as an older Windows, keeps its default.
-pub(super) fn set_where_known(
+pub(super) fn set_if_supported(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
     name: libc::c_int,

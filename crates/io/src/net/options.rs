@@ -110,7 +110,7 @@ impl StreamOptions {
         // Some systems lack these options.
         for (name, value) in details {
             if let (Some(name), Some(value)) = (name, value) {
-                option::set_where_known(fd, libc::IPPROTO_TCP, name, int(value))?;
+                option::set_if_supported(fd, libc::IPPROTO_TCP, name, int(value))?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! Any object may be behind such a descriptor, and most calls on it can take as long as its sender
 //! likes. A call may wait for a lock that the sender holds in a page fault, for the daemon of the
 //! sender's file system, or for a lingering socket whose data the sender never reads. Therefore we
-//! inspect a descriptor only with calls that take no lock (see [`Foreign`]), and a separate thread
+//! inspect a descriptor only with calls that take no lock (see [`PeerFd`]), and a separate thread
 //! closes it. If a descriptor is not received, the system closes it on the reading thread. A socket
 //! that shares no memory therefore refuses descriptors (SO_PASSRIGHTS, Linux 6.16). On older
 //! kernels we receive all descriptors in order to close them on the other thread.
@@ -28,19 +28,19 @@ use crate::thread;
 
 /// True if the system could not make some socket refuse descriptors.
 // Relaxed: behind the hand-over of the socket to the reading thread, which follows `refuse`.
-static COME_IN: AtomicBool = AtomicBool::new(false);
+static ACCEPTS_RIGHTS: AtomicBool = AtomicBool::new(false);
 
 /// Stops peers from sending descriptors to this Unix domain socket, if the system supports that.
 pub(super) fn refuse(socket: BorrowedFd<'_>) {
     if os::pass_rights(socket, false).is_err() {
-        COME_IN.store(true, Relaxed);
+        ACCEPTS_RIGHTS.store(true, Relaxed);
     }
 }
 
 /// True if the system refuses descriptors.
 #[cfg(all(test, linux_kernel, not(loom)))]
 pub(super) fn are_refused() -> bool {
-    !COME_IN.load(Relaxed)
+    !ACCEPTS_RIGHTS.load(Relaxed)
 }
 
 /// Waits until all received descriptors are closed.
@@ -53,7 +53,7 @@ pub(super) fn wait_until_closed() {
 
 /// Allows descriptors again.
 #[cfg(linux_kernel)]
-pub(super) fn admit(socket: BorrowedFd<'_>) {
+pub(super) fn allow(socket: BorrowedFd<'_>) {
     // If the system cannot allow them, the peer's descriptors do not arrive, which the peer takes
     // for an answer.
     let _ = os::pass_rights(socket, true);
@@ -61,17 +61,14 @@ pub(super) fn admit(socket: BorrowedFd<'_>) {
 
 /// Receives as `transfer::receive`, from a Unix domain socket. Closes descriptors that come along.
 pub(super) fn receive(socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
-    match COME_IN.load(Relaxed) {
+    match ACCEPTS_RIGHTS.load(Relaxed) {
         true => receive_all(socket, targets).map(|(n, _)| n),
         false => transfer::receive(socket, targets),
     }
 }
 
 /// Receives bytes and the descriptors that come along.
-pub(super) fn receive_all(
-    socket: BorrowedFd<'_>,
-    targets: &Targets<'_>,
-) -> io::Result<(usize, Vec<Foreign>)> {
+pub(super) fn receive_all(socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<(usize, Vec<PeerFd>)> {
     // Too many descriptors wait to be closed, so the system has to close these.
     if WAITING.load(Relaxed) >= MOST_WAITING {
         return transfer::receive(socket, targets).map(|n| (n, Vec::new()));
@@ -81,9 +78,9 @@ pub(super) fn receive_all(
 
 /// A descriptor from a peer. Only these methods may use it, until [`is_stream`](Self::is_stream)
 /// has shown that it is a writable socket, or `shared/region.rs` that it is memory.
-pub(super) struct Foreign(ManuallyDrop<File>);
+pub(super) struct PeerFd(ManuallyDrop<File>);
 
-impl Foreign {
+impl PeerFd {
     /// True if this is a Unix domain stream socket, on which a write never waits. The kernel reads
     /// SO_TYPE and SO_DOMAIN without the socket's lock. (It takes the lock only in a control group
     /// with a BPF program that inspects such calls.)
@@ -101,19 +98,19 @@ impl Foreign {
     }
 }
 
-impl From<OwnedFd> for Foreign {
+impl From<OwnedFd> for PeerFd {
     fn from(fd: OwnedFd) -> Self {
-        Foreign(ManuallyDrop::new(fd.into()))
+        PeerFd(ManuallyDrop::new(fd.into()))
     }
 }
 
-impl AsFd for Foreign {
+impl AsFd for PeerFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Drop for Foreign {
+impl Drop for PeerFd {
     fn drop(&mut self) {
         // SAFETY: not used again.
         close_elsewhere(unsafe { ManuallyDrop::take(&mut self.0) });

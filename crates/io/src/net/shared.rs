@@ -1,21 +1,21 @@
 //! Shared memory between the two ends of a Unix domain socket, in place of the kernel's buffers.
 //!
 //! The socket carries bytes like any other socket, and a peer that runs libzmq sees only these
-//! bytes. Once the peer is known ([`Link::begin`]), an end that has written several times sends a
-//! *question* along: one end of a new socket pair. A peer that can share memory rings that socket.
-//! A peer that does not look for descriptors closes it, or the question cannot be sent at all. Both
-//! mean no, but only for now, because the peer may not know us yet. After a yes, the writer makes a
-//! region of memory and sends its descriptor along with the next bytes. The other end maps the
-//! region, and the region records that. From then on the writer puts its bytes there, and notes how
-//! many bytes of the socket precede them. Each direction does this on its own. The socket then
-//! carries *bells*: single bytes that mean "look again".
+//! bytes. Once the peer is known ([`SharedLink::begin`]), an end that has written several times
+//! sends a *question* along: one end of a new socket pair. A peer that can share memory rings that
+//! socket. A peer that does not look for descriptors closes it, or the question cannot be sent at
+//! all. Both mean no, but only for now, because the peer may not know us yet. After a yes, the
+//! writer makes a region of memory and sends its descriptor along with the next bytes. The other
+//! end maps the region, and the region records that. From then on the writer puts its bytes there,
+//! and notes how many bytes of the socket precede them. Each direction does this on its own. The
+//! socket then carries *bells*: single bytes that mean "look again".
 //!
 //! * A reader that found no data may look again as often as it likes, without a system call. Before
-//!   it waits for the descriptor to become readable, it asks for a bell ([`Link::listen`]), and the
-//!   writer rings with its next bytes.
+//!   it waits for the descriptor to become readable, it asks for a bell
+//!   ([`SharedLink::request_wakeup`]), and the writer rings with its next bytes.
 //! * A writer that found no space is rung at a separate socket, which came with the offer
-//!   ([`Link::room`]). The stream's socket does not serve for this: it may be full of other data,
-//!   which the reader must empty.
+//!   ([`SharedLink::space_fd`]). The stream's socket does not serve for this: it may be full of
+//!   other data, which the reader must empty.
 //!
 //! The stream ends when the socket has ended and the region is empty. `region.rs` and `ring.rs`
 //! handle a peer that misuses the region, `rights.rs` one that misuses descriptors. Descriptors are
@@ -26,7 +26,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::rights::{self, Foreign};
+use super::rights::{self, PeerFd};
 use super::transfer::{self, Sources, Targets};
 use crate::sys;
 
@@ -44,7 +44,7 @@ use tautline_mem::sync::simulated as atomic;
 use atomic::AtomicBool;
 use atomic::Ordering::{Acquire, Release};
 use region::Region;
-use ring::{Consumer, Producer};
+use ring::{RegionReader, RegionWriter};
 
 /// Number of writes before the peer is asked, so that a connection with little traffic never asks.
 /// Also the interval at which we look for the answer. If the question could not be sent or the
@@ -63,11 +63,11 @@ const MOST_BELLS: usize = 64;
 const LOOKS: u32 = 1024;
 
 /// State that belongs to a socket with shared memory.
-pub(super) struct Link {
+pub(super) struct SharedLink {
     incoming: Mutex<Incoming>,
     outgoing: Mutex<Outgoing>,
     /// Socket at which the reader of our data rings.
-    room: OnceLock<OwnedFd>,
+    space_fd: OnceLock<OwnedFd>,
     /// True if writes go into the region.
     puts: AtomicBool,
     /// True if reads come from the region.
@@ -81,7 +81,7 @@ struct Incoming {
     /// True once descriptors are inspected.
     begun: bool,
     /// Region, and the socket at which its writer is rung.
-    ring: Option<Box<(Consumer, Foreign)>>,
+    ring: Option<Box<(RegionReader, PeerFd)>>,
     /// True once all bytes of the socket are read. Later bytes are in the region.
     switched: bool,
     /// True once the socket has ended.
@@ -96,7 +96,7 @@ struct Outgoing {
     sent: u64,
     /// Number of writes to the socket. Exceeds `WRITES` from the offer on.
     writes: u32,
-    ring: Option<Box<Producer>>,
+    ring: Option<Box<RegionWriter>>,
     /// Socket at which the reader will ring, until the reader takes part: first to answer, later
     /// for space.
     bell: Option<OwnedFd>,
@@ -104,10 +104,10 @@ struct Outgoing {
     /// True once the reader takes part and all data goes into the region.
     switched: bool,
     /// True once the reader is gone.
-    widowed: bool,
+    reader_closed: bool,
     /// Descriptors to send with the next bytes: the socket of the question, or a region and its
     /// socket.
-    enclosed: [Option<OwnedFd>; 2],
+    attached_fds: [Option<OwnedFd>; 2],
 }
 
 /// Known ability of the other end to share memory.
@@ -131,19 +131,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     guard
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for SharedLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link").field("puts", &self.puts).field("takes", &self.takes).finish_non_exhaustive()
     }
 }
 
-impl Link {
+impl SharedLink {
     /// Creates the state for a socket that has not carried any data.
     pub(super) fn new() -> Option<Self> {
-        Some(Link {
+        Some(SharedLink {
             incoming: Mutex::default(),
             outgoing: Mutex::default(),
-            room: OnceLock::new(),
+            space_fd: OnceLock::new(),
             puts: AtomicBool::new(false),
             takes: AtomicBool::new(false),
         })
@@ -153,7 +153,7 @@ impl Link {
     pub(super) fn begin(&self, socket: BorrowedFd<'_>) {
         lock(&self.incoming).begun = true;
         lock(&self.outgoing).stage = Stage::Unknown;
-        rights::admit(socket);
+        rights::allow(socket);
     }
 
     // ---- reading
@@ -194,16 +194,16 @@ impl Link {
 
     /// Makes the socket become readable when data arrives. Called by the reader. Returns false if
     /// there is data now.
-    pub(super) fn listen(&self, socket: BorrowedFd<'_>) -> bool {
+    pub(super) fn request_wakeup(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
-        !self.has_switched(&mut incoming) || incoming.listen(socket)
+        !self.has_switched(&mut incoming) || incoming.request_wakeup(socket)
     }
 
     /// Same as `listen`, for a reader that has only read since it last listened. Cheaper if the
     /// reader has never stopped listening.
-    pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
+    pub(super) fn request_wakeup_again(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
-        !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
+        !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.request_wakeup(socket)
     }
 
     // ---- writing
@@ -215,16 +215,16 @@ impl Link {
             let Some(bell) = outgoing.switch() else {
                 return outgoing.send(socket, sources);
             };
-            let _ = self.room.set(bell);
+            let _ = self.space_fd.set(bell);
             self.puts.store(true, Release);
         }
-        outgoing.put(socket, sources, self.room.get())
+        outgoing.put(socket, sources, self.space_fd.get())
     }
 
     /// Returns the socket that becomes readable when there is space again, after a write that found
     /// no space. `None` means that the stream's own socket becomes writable.
-    pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
-        self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
+    pub(super) fn space_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.space_fd.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
     }
 }
 
@@ -249,13 +249,13 @@ impl Incoming {
     }
 
     /// Answers a question or accepts an offer. Closes all other descriptors.
-    fn look_at(&mut self, socket: BorrowedFd<'_>, mut rights: Vec<Foreign>) {
+    fn look_at(&mut self, socket: BorrowedFd<'_>, mut rights: Vec<PeerFd>) {
         match (rights.pop(), rights.pop()) {
             // A peer that misses the answer will not make an offer.
             (Some(question), None) if question.is_stream() => drop(ring_bell(question.as_fd())),
             (Some(bell), Some(memory)) if rights.is_empty() && bell.is_stream() => {
                 if let Ok(region) = Region::accept(&memory) {
-                    self.ring = Some(Box::new((Consumer::new(region), bell)));
+                    self.ring = Some(Box::new((RegionReader::new(region), bell)));
                     rights::refuse(socket);
                 }
             }
@@ -287,7 +287,7 @@ impl Incoming {
         self.idle += 1;
         if self.idle >= LOOKS {
             self.idle = 0;
-            self.empty(socket);
+            self.drain_bells(socket);
         }
         Err(io::ErrorKind::WouldBlock.into())
     }
@@ -296,15 +296,15 @@ impl Incoming {
         self.ring.as_mut().is_some_and(|ring| ring.0.is_asleep() && !ring.0.has_bytes().unwrap_or(true))
     }
 
-    fn listen(&mut self, socket: BorrowedFd<'_>) -> bool {
+    fn request_wakeup(&mut self, socket: BorrowedFd<'_>) -> bool {
         // Empty the socket before asking for a bell, so that the requested bell is not taken away.
-        self.empty(socket);
+        self.drain_bells(socket);
         let Some(ring) = self.ring.as_mut().filter(|_| !self.ended) else { return false };
         ring.0.sleep().unwrap_or(false)
     }
 
     /// Takes the bells from the socket, and notes its end.
-    fn empty(&mut self, socket: BorrowedFd<'_>) {
+    fn drain_bells(&mut self, socket: BorrowedFd<'_>) {
         self.ended = self.ended || !take_bells(socket);
     }
 }
@@ -326,7 +326,7 @@ impl Outgoing {
         if self.stage != Stage::Decided {
             self.advance();
         }
-        let n = match &self.enclosed {
+        let n = match &self.attached_fds {
             [None, _] => transfer::send(socket, sources)?,
             [Some(first), second] => {
                 let rights = [first.as_fd(), second.as_ref().unwrap_or(first).as_fd()];
@@ -335,7 +335,7 @@ impl Outgoing {
                     Ok(n) => {
                         // The descriptors travel with the first byte.
                         if n > 0 {
-                            self.enclosed = [None, None];
+                            self.attached_fds = [None, None];
                         }
                         n
                     }
@@ -364,7 +364,7 @@ impl Outgoing {
 
     /// Keeps the stream on the socket.
     fn give_up(&mut self) {
-        (self.ring, self.bell, self.enclosed) = (None, None, [None, None]);
+        (self.ring, self.bell, self.attached_fds) = (None, None, [None, None]);
         self.stage = Stage::Decided;
     }
 
@@ -375,7 +375,7 @@ impl Outgoing {
             Stage::Unknown if self.writes >= ASK && self.writes.is_power_of_two() => {
                 if let Ok((mine, yours)) = bell() {
                     self.bell = Some(mine);
-                    self.enclosed = [Some(yours), None];
+                    self.attached_fds = [Some(yours), None];
                     self.stage = Stage::Asked;
                 }
             }
@@ -397,7 +397,7 @@ impl Outgoing {
             // Start counting `PATIENCE` now, however long a region could not be made.
             self.writes = WRITES;
             if let Ok(offer) = self.make_offer() {
-                self.enclosed = offer.map(Some);
+                self.attached_fds = offer.map(Some);
             }
         }
     }
@@ -407,7 +407,7 @@ impl Outgoing {
     fn make_offer(&mut self) -> io::Result<[OwnedFd; 2]> {
         let (region, memory) = Region::create()?;
         let (mine, yours) = bell()?;
-        self.ring = Some(Box::new(Producer::new(region)));
+        self.ring = Some(Box::new(RegionWriter::new(region)));
         self.bell = Some(mine);
         Ok([memory, yours])
     }
@@ -418,7 +418,7 @@ impl Outgoing {
         sources: &Sources<'_>,
         room: Option<&OwnedFd>,
     ) -> io::Result<usize> {
-        let Some(ring) = self.ring.as_mut().filter(|_| !self.widowed) else {
+        let Some(ring) = self.ring.as_mut().filter(|_| !self.reader_closed) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let n = ring.put(sources, || {
@@ -426,10 +426,10 @@ impl Outgoing {
             // taken away.
             room.is_some_and(|room| take_bells(room.as_fd()))
         })?;
-        if n > 0 && ring.take_sleeper() {
+        if n > 0 && ring.take_asleep() {
             // The peer may have read the published data already. As with a socket, the next write
             // fails.
-            self.widowed = ring_bell(socket).is_err();
+            self.reader_closed = ring_bell(socket).is_err();
         }
         if n == 0 && sources.raw().iter().any(|raw| raw.iov_len > 0) {
             return Err(io::ErrorKind::WouldBlock.into());

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use super::address::{RawAddress, local_address, peer_address};
-use super::shared::Link;
+use super::shared::SharedLink;
 use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os, rights};
 use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ pub struct Stream {
     fd: OwnedFd,
     family: Family,
     /// Memory shared with the other end.
-    link: OnceLock<Box<Link>>,
+    link: OnceLock<Box<SharedLink>>,
 }
 
 impl Stream {
@@ -42,7 +42,7 @@ impl Stream {
         let raw = RawAddress::new(address)?;
         let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
         let started = stream.start(&raw, source.filter(|_| address.is_inet()), options);
-        match started.and_then(|()| refuse_itself(&stream)) {
+        match started.and_then(|()| reject_self_connect(&stream)) {
             Ok(()) => Ok((stream, true)),
             // The system continues an interrupted connect, so it must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
@@ -108,7 +108,7 @@ impl Stream {
     /// memory.
     pub fn prepare_sharing(&self) {
         if self.family == Family::Unix
-            && let Some(link) = Link::new()
+            && let Some(link) = SharedLink::new()
         {
             let _ = self.link.set(Box::new(link));
         }
@@ -119,7 +119,7 @@ impl Stream {
     /// peer is inspected. Unless `others` is set, this has no effect for a peer of another user.
     pub fn begin_sharing(&self, others: bool) {
         if let Some(link) = self.link.get()
-            && (others || self.is_of_own_user())
+            && (others || self.is_peer_own_user())
         {
             link.begin(self.as_fd());
         }
@@ -134,19 +134,20 @@ impl Stream {
     /// Asks for a wake-up. The reader calls this before it waits for the descriptor to become
     /// readable. Returns false if there is data to read now, in which case the descriptor may stay
     /// unreadable.
-    pub fn listen(&self) -> bool {
-        self.link.get().is_none_or(|link| link.listen(self.as_fd()))
+    pub fn request_wakeup(&self) -> bool {
+        self.link.get().is_none_or(|link| link.request_wakeup(self.as_fd()))
     }
 
-    /// Same as [`listen`](Stream::listen), after a read by a thread that keeps listening.
-    pub fn listen_on(&self) -> bool {
-        self.link.get().is_none_or(|link| link.listen_on(self.as_fd()))
+    /// Same as [`request_wakeup`](Stream::request_wakeup), after a read by a thread that keeps
+    /// listening.
+    pub fn request_wakeup_again(&self) -> bool {
+        self.link.get().is_none_or(|link| link.request_wakeup_again(self.as_fd()))
     }
 
     /// Returns the descriptor to wait on for space. The flag is true if it then becomes readable,
     /// false if it becomes writable.
-    pub fn room(&self) -> (BorrowedFd<'_>, bool) {
-        match self.link.get().and_then(|link| link.room()) {
+    pub fn space_fd(&self) -> (BorrowedFd<'_>, bool) {
+        match self.link.get().and_then(|link| link.space_fd()) {
             Some(room) => (room, true),
             None => (self.as_fd(), false),
         }
@@ -167,7 +168,7 @@ impl Stream {
             return Err(error);
         }
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
-            Ok(_) => refuse_itself(self).map(|()| true),
+            Ok(_) => reject_self_connect(self).map(|()| true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
             // The caller asked after the socket became writable, and it has no error.
             Err(error) if is_refused(&error) => Ok(true),
@@ -304,7 +305,7 @@ impl Stream {
 
     /// True if this is a Unix domain stream and its peer process runs as this process's effective
     /// user.
-    pub fn is_of_own_user(&self) -> bool {
+    pub fn is_peer_own_user(&self) -> bool {
         self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user())
     }
 
@@ -329,7 +330,7 @@ impl Stream {
 /// (simultaneous open) if the system happens to choose the destination port as the local port. The
 /// socket is set to reset on close: in TIME_WAIT it would keep the port from the server for a
 /// minute.
-fn refuse_itself(stream: &Stream) -> io::Result<()> {
+fn reject_self_connect(stream: &Stream) -> io::Result<()> {
     if !matches!(stream.family, Family::V4 | Family::V6) {
         return Ok(());
     }

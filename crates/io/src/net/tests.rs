@@ -100,7 +100,7 @@ fn v4() {
 }
 
 #[test]
-fn v6_also_takes_v4_unless_told_otherwise() {
+fn v6_accepts_v4_by_default() {
     let address = Address::Inet("[::]:0".parse().unwrap());
     let options = StreamOptions { tos: 0x10, ..StreamOptions::default() };
     let loopback = Address::Inet("[::1]:0".parse().unwrap());
@@ -199,7 +199,7 @@ fn only_the_own_file_is_removed() {
 
 #[cfg(unix)]
 #[test]
-fn a_path_is_cleared_of_what_holds_nothing() {
+fn clear_path_removes_links_and_empty_files() {
     let directory = temporary_directory().unwrap();
     let [path, target] = ["path", "target"].map(|name| directory.join(name));
     std::fs::write(&target, "precious").unwrap();
@@ -277,7 +277,7 @@ fn a_port_is_taken_once_and_free_after_use() {
 }
 
 #[test]
-fn a_socket_that_connects_to_itself_is_refused_and_frees_the_port() {
+fn self_connect_is_refused_and_frees_the_port() {
     for address in [format!("{}:0", loopback()), "[::1]:0".into()] {
         let options = StreamOptions::default();
         let Ok(listener) = Listener::bind(&Address::Inet(address.parse().unwrap()), &options, 10, false)
@@ -306,7 +306,7 @@ fn a_socket_that_connects_to_itself_is_refused_and_frees_the_port() {
 }
 
 #[test]
-fn refused_connection_is_told() {
+fn refused_connection_returns_an_error() {
     let listener = bind(&format!("{}:0", loopback()));
     let address = listener.local_address().unwrap();
     drop(listener);
@@ -330,7 +330,7 @@ fn refused_connection_is_told() {
 }
 
 #[test]
-fn what_a_system_does_not_know_keeps_no_socket_from_connecting() {
+fn unsupported_options_do_not_prevent_connect() {
     let options = StreamOptions {
         keepalive: Some(true),
         keepalive_count: Some(3),
@@ -445,7 +445,7 @@ fn foreign_descriptors_are_checked() {
 }
 
 #[test]
-fn what_concerns_one_connection_is_told_from_what_comes_again() {
+fn connection_errors_differ_from_persistent_errors() {
     let of = |number| concerns_one_connection(&io::Error::from_raw_os_error(number));
     assert!([libc::ECONNABORTED, libc::EPROTO, libc::ENETDOWN].into_iter().all(of));
     let others = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EPERM, libc::ENOSYS];

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 
 pub(super) use super::buffers::{Sources, Targets, uninit};
-use super::rights::Foreign;
+use super::rights::PeerFd;
 use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
 
@@ -154,7 +154,7 @@ pub(super) fn send_with_rights(
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
-) -> io::Result<(usize, Vec<Foreign>)> {
+) -> io::Result<(usize, Vec<PeerFd>)> {
     // A socket may be set to add the sender (in two forms) and a label to each message. The buffer
     // has space for these as well.
     let mut control = MaybeUninit::<Control<{ control_length(MOST_RECEIVED) + 512 }>>::uninit();
@@ -185,7 +185,7 @@ pub(super) fn receive_with_rights(
 /// The kernel has written the control messages, each with its header and as many bytes of data as
 /// the header says. The caller owns the descriptors in them.
 #[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
-unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
+unsafe fn take_rights(message: &libc::msghdr) -> Vec<PeerFd> {
     let mut rights = Vec::new();
     // SAFETY: the macros stay within the control buffer, whose length comes from the kernel.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -200,7 +200,7 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
                 // SAFETY: within the data; an open descriptor with no other owner.
                 let fd = unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) };
                 if head.cmsg_type == libc::SCM_RIGHTS {
-                    rights.push(Foreign::from(fd));
+                    rights.push(PeerFd::from(fd));
                 }
             }
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_those_of_control_messages_of_the_socket_level() {
+    fn only_socket_level_messages_carry_descriptors() {
         let (first, second) = socket_pair().unwrap();
         let (first, second) = (first.into_raw_fd(), second.into_raw_fd());
         // At another level this type has another meaning: with IPPROTO_IP it is IP_TOS.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_moved_one_by_one_up_to_the_first_that_is_not_moved_whole() {
+    fn one_by_one_stops_at_first_partial_buffer() {
         let all = [3, 0, 4, 5].map(|iov_len| libc::iovec { iov_base: std::ptr::null_mut(), iov_len });
         let moved = |room: usize| {
             let mut left = room;

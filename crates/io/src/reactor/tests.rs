@@ -323,7 +323,7 @@ conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
 /// The system drops a closed descriptor, and the set must drop it as well.
 #[cfg(unix)]
 #[test]
-fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
+fn reused_descriptor_number_is_a_new_member() {
     // A number that parallel tests do not get.
     let duplicate = |stream: &Stream| {
         // SAFETY: an open descriptor and an integer; the result is ours alone.

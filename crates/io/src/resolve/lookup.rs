@@ -4,23 +4,23 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::{Family, parse_scope};
+use super::{AcceptedFamily, parse_scope};
 use crate::libc;
 
 /// Returns the addresses of `host`, at least one. Blocks for as long as the system's resolver does.
 /// An unknown name is NotFound. The name may end in a zone for IPv6 addresses (`host%eth0`); an
 /// unknown zone is InvalidInput.
-pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+pub fn addresses(host: &str, port: u16, family: AcceptedFamily) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, 0)
 }
 
 /// Same as [`addresses`], but only for numeric addresses, in all forms that the C library reads
 /// (`127.1`). Does not block.
-pub fn numeric_addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
+pub fn numeric_addresses(host: &str, port: u16, family: AcceptedFamily) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, libc::AI_NUMERICHOST)
 }
 
-fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<Vec<SocketAddr>> {
+fn ask(host: &str, port: u16, family: AcceptedFamily, flags: libc::c_int) -> io::Result<Vec<SocketAddr>> {
     let (host, scope) = match host.split_once('%') {
         Some((host, zone)) => (host, parse_scope(zone).ok_or(io::ErrorKind::InvalidInput)?),
         None => (host, 0),
@@ -31,9 +31,9 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
     hints.ai_socktype = libc::SOCK_STREAM;
     hints.ai_flags = flags;
     hints.ai_family = match family {
-        Family::V4 => libc::AF_INET,
-        Family::Any => libc::AF_UNSPEC,
-        Family::V6 => libc::AF_INET6,
+        AcceptedFamily::V4 => libc::AF_INET,
+        AcceptedFamily::Any => libc::AF_UNSPEC,
+        AcceptedFamily::V6 => libc::AF_INET6,
     };
     let mut first = std::ptr::null_mut();
     // SAFETY: the name is terminated, and the service is null. The hints outlive the call, and the
@@ -42,7 +42,7 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
     if status != 0 {
         return Err(failure(status));
     }
-    let answer = Answer(first);
+    let answer = AddrInfoList(first);
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for mut address in answer.iter().filter_map(|entry| decode(entry, port)) {
         if let (SocketAddr::V6(address), 1..) = (&mut address, scope) {
@@ -56,9 +56,9 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
 }
 
 /// List of the C library, freed on drop.
-struct Answer(*mut libc::addrinfo);
+struct AddrInfoList(*mut libc::addrinfo);
 
-impl Answer {
+impl AddrInfoList {
     fn iter(&self) -> impl Iterator<Item = &libc::addrinfo> {
         let mut next = self.0;
         std::iter::from_fn(move || {
@@ -70,7 +70,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AddrInfoList {
     fn drop(&mut self) {
         // SAFETY: the list came from getaddrinfo; no entry outlives `self`.
         unsafe { libc::freeaddrinfo(self.0) };

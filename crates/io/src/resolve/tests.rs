@@ -2,7 +2,7 @@ use std::sync::mpsc;
 
 use super::*;
 
-fn ask(resolver: &Resolver, host: &str, family: Family) -> io::Result<Vec<SocketAddr>> {
+fn ask(resolver: &Resolver, host: &str, family: AcceptedFamily) -> io::Result<Vec<SocketAddr>> {
     let (sender, receiver) = mpsc::channel();
     let asker = Arc::new(());
     let done = move |_, outcome| sender.send(outcome).unwrap();
@@ -19,7 +19,7 @@ fn hold(resolver: &Resolver) -> mpsc::Sender<()> {
         started.send(()).unwrap();
         let _ = wait_go_on.recv();
     };
-    resolver.resolve("127.0.0.1".into(), 1, Family::Any, &asker, done).unwrap();
+    resolver.resolve("127.0.0.1".into(), 1, AcceptedFamily::Any, &asker, done).unwrap();
     wait_started.recv().unwrap();
     go_on
 }
@@ -27,9 +27,9 @@ fn hold(resolver: &Resolver) -> mpsc::Sender<()> {
 #[test]
 fn localhost_is_the_loopback() {
     let resolver = Resolver::named("test/resolver");
-    let addresses = ask(&resolver, "localhost", Family::V4).unwrap();
+    let addresses = ask(&resolver, "localhost", AcceptedFamily::V4).unwrap();
     assert_eq!(addresses, ["127.0.0.1:5555".parse().unwrap()]);
-    let any = ask(&resolver, "localhost", Family::Any).unwrap();
+    let any = ask(&resolver, "localhost", AcceptedFamily::Any).unwrap();
     assert!(any.contains(&addresses[0]));
     assert!(any.iter().all(|address| address.ip().is_loopback()));
 }
@@ -37,21 +37,21 @@ fn localhost_is_the_loopback() {
 #[test]
 fn literals_and_their_family() {
     let resolver = Resolver::new();
-    assert_eq!(ask(&resolver, "::1", Family::V6).unwrap(), ["[::1]:5555".parse().unwrap()]);
-    assert!(ask(&resolver, "::1", Family::V4).is_err());
-    assert!(ask(&resolver, "127.0.0.1", Family::V6).is_err());
+    assert_eq!(ask(&resolver, "::1", AcceptedFamily::V6).unwrap(), ["[::1]:5555".parse().unwrap()]);
+    assert!(ask(&resolver, "::1", AcceptedFamily::V4).is_err());
+    assert!(ask(&resolver, "127.0.0.1", AcceptedFamily::V6).is_err());
 }
 
 #[test]
 fn the_caller_can_ask_by_itself() {
-    assert_eq!(addresses("localhost", 7, Family::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
-    assert!(numeric_addresses("localhost", 7, Family::V4).is_err());
+    assert_eq!(addresses("localhost", 7, AcceptedFamily::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+    assert!(numeric_addresses("localhost", 7, AcceptedFamily::V4).is_err());
     for ask in [addresses, numeric_addresses] {
-        assert_eq!(ask("127.1", 7, Family::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+        assert_eq!(ask("127.1", 7, AcceptedFamily::V4).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
         let scoped = SocketAddrV6::new("fe80::1".parse().unwrap(), 7, 0, 4);
-        assert_eq!(ask("fe80::1%4", 7, Family::V6).unwrap(), [scoped.into()]);
+        assert_eq!(ask("fe80::1%4", 7, AcceptedFamily::V6).unwrap(), [scoped.into()]);
         for zone in ["", "0", "no-such-interface"] {
-            let error = ask(&format!("fe80::1%{zone}"), 7, Family::V6).unwrap_err();
+            let error = ask(&format!("fe80::1%{zone}"), 7, AcceptedFamily::V6).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
     }
@@ -61,17 +61,17 @@ fn the_caller_can_ask_by_itself() {
 fn impossible_names_fail_and_the_next_question_is_answered() {
     let resolver = Resolver::default();
     // Labels longer than 63 characters never reach a name server.
-    assert!(ask(&resolver, &"x".repeat(64), Family::Any).is_err());
-    assert!(ask(&resolver, "zero\0", Family::Any).is_err());
-    assert!(ask(&resolver, "", Family::Any).is_err());
-    assert!(ask(&resolver, "127.0.0.1", Family::Any).is_ok());
+    assert!(ask(&resolver, &"x".repeat(64), AcceptedFamily::Any).is_err());
+    assert!(ask(&resolver, "zero\0", AcceptedFamily::Any).is_err());
+    assert!(ask(&resolver, "", AcceptedFamily::Any).is_err());
+    assert!(ask(&resolver, "127.0.0.1", AcceptedFamily::Any).is_ok());
 }
 
 #[test]
 fn thread_ends_when_idle_and_comes_back() {
     let resolver = Resolver::with_idle_time("test/resolver", Duration::ZERO);
     for _ in 0..3 {
-        ask(&resolver, "127.0.0.1", Family::Any).unwrap();
+        ask(&resolver, "127.0.0.1", AcceptedFamily::Any).unwrap();
         while resolver.shared.state().running {
             std::thread::yield_now();
         }
@@ -79,13 +79,13 @@ fn thread_ends_when_idle_and_comes_back() {
 }
 
 #[test]
-fn drop_discards_what_was_not_answered() {
+fn drop_discards_unanswered_requests() {
     let resolver = Resolver::new();
     let go_on = hold(&resolver);
     let (sender, receiver) = mpsc::channel();
     let asker = Arc::new(());
     resolver
-        .resolve("127.0.0.1".into(), 1, Family::Any, &asker, move |_, _| sender.send(()).unwrap())
+        .resolve("127.0.0.1".into(), 1, AcceptedFamily::Any, &asker, move |_, _| sender.send(()).unwrap())
         .unwrap();
     drop(resolver);
     assert!(receiver.recv().is_err());
@@ -99,22 +99,22 @@ fn an_asker_is_not_kept_and_its_answer_is_thrown_away() {
     let (sender, receiver) = mpsc::channel();
     let asker = Arc::new(());
     let done = move |_, _| sender.send(()).unwrap();
-    resolver.resolve("127.0.0.1".into(), 1, Family::Any, &asker, done).unwrap();
+    resolver.resolve("127.0.0.1".into(), 1, AcceptedFamily::Any, &asker, done).unwrap();
     assert_eq!(Arc::strong_count(&asker), 1);
     drop(asker);
     drop(go_on);
     assert!(receiver.recv().is_err());
-    assert!(ask(&resolver, "127.0.0.1", Family::Any).is_ok());
+    assert!(ask(&resolver, "127.0.0.1", AcceptedFamily::Any).is_ok());
 }
 
 #[test]
-fn what_is_not_waited_for_does_not_pile_up() {
+fn abandoned_requests_do_not_accumulate() {
     let resolver = Resolver::new();
     let go_on = hold(&resolver);
     let kept = Arc::new(());
     for n in 0..1000 {
         let asker = if n == 0 { kept.clone() } else { Arc::new(()) };
-        resolver.resolve("127.0.0.1".into(), n, Family::Any, &asker, |_, _| ()).unwrap();
+        resolver.resolve("127.0.0.1".into(), n, AcceptedFamily::Any, &asker, |_, _| ()).unwrap();
     }
     let waiting = resolver.shared.state().questions.len();
     assert!(waiting < 100, "{waiting}");
@@ -125,7 +125,7 @@ fn what_is_not_waited_for_does_not_pile_up() {
 fn families_take_turns() {
     let ordered = |texts: &[&str]| {
         let addresses = texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 1)).collect();
-        by_turns(addresses).iter().map(|address| address.ip().to_string()).collect::<Vec<_>>()
+        interleave_families(addresses).iter().map(|address| address.ip().to_string()).collect::<Vec<_>>()
     };
     assert!(ordered(&[]).is_empty());
     assert_eq!(ordered(&["1.1.1.1", "2.2.2.2"]), ["1.1.1.1", "2.2.2.2"]);

@@ -8,7 +8,7 @@ use crate::fd::{AsRawFd, BorrowedFd, RawFd};
 use crate::libc;
 
 /// Option that lets a listener take a port on which connections of an earlier listener linger.
-pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = libc::SO_REUSEADDR;
+pub(crate) const REUSE_OLD_PORT: libc::c_int = libc::SO_REUSEADDR;
 
 /// Converts to a C time span. Seconds beyond the range of a `long` become its largest value.
 pub(crate) fn timespec(span: Duration) -> libc::timespec {

@@ -19,7 +19,7 @@ pub(crate) const NO_SIGNAL: libc::c_int = 0;
 
 /// Option that gives a listener exclusive use of its port, even while connections of an earlier
 /// listener linger. On Windows SO_REUSEADDR would let any process take the port away.
-pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = ws::SO_EXCLUSIVEADDRUSE;
+pub(crate) const REUSE_OLD_PORT: libc::c_int = ws::SO_EXCLUSIVEADDRUSE;
 
 /// Starts Winsock, which must happen before its first call. (The standard library starts it as
 /// well; Winsock counts the starts.)

@@ -69,7 +69,7 @@ fn the_thread_that_asks_how_many_run_is_one_of_them() {
 
 #[cfg(unix)]
 #[test]
-fn scheduling_leaves_negative_values_and_refuses_unknown_policies() {
+fn scheduling_skips_negatives_and_refuses_unknown() {
     elsewhere(|| {
         set_scheduling(-1, -1).unwrap();
         // The default policy has no priorities, so any priority is brought into its range.

@@ -22,17 +22,17 @@ enum Kind {
 impl TimerFd {
     /// Creates a timer that is not armed.
     pub fn new() -> io::Result<Self> {
-        match TimerFd::of_the_kernel() {
-            Err(error) if is_refused(&error) => TimerFd::by_thread(),
+        match TimerFd::new_timerfd() {
+            Err(error) if is_refused(&error) => TimerFd::new_with_thread(),
             timer => timer,
         }
     }
 
-    pub(super) fn by_thread() -> io::Result<Self> {
+    pub(super) fn new_with_thread() -> io::Result<Self> {
         Ok(TimerFd(Kind::Thread(ThreadTimer::start()?)))
     }
 
-    fn of_the_kernel() -> io::Result<Self> {
+    fn new_timerfd() -> io::Result<Self> {
         // SAFETY: the call takes integers and returns a descriptor of our own.
         let fd = unsafe {
             OwnedFd::from_raw_fd(check(libc::timerfd_create(

@@ -35,7 +35,7 @@ fn any_of_several_wakes() {
 }
 
 #[test]
-fn what_wakes_a_leader_wakes_its_followers() {
+fn waking_a_leader_wakes_its_followers() {
     let [leader, follower] = [(); 2].map(|()| Arc::new(super::pipe::WakeFd::new().unwrap()));
     leader.lead(&follower);
     leader.wake();

@@ -60,7 +60,7 @@ fn a_message_begins_empty_and_is_closed_once() {
 }
 
 #[test]
-fn what_is_no_message_is_efault() {
+fn invalid_messages_are_efault() {
     let mut zeroed = Object::new();
     let mut good = Object::with(b"good");
     let null = null_mut();

@@ -82,7 +82,7 @@ impl Schedule {
 
     /// Returns the milliseconds until the next expiry, rounded up. A caller that waits that long
     /// finds the timer expired.
-    pub(super) fn left_ms(&self, now: u64) -> Option<u64> {
+    pub(super) fn remaining_ms(&self, now: u64) -> Option<u64> {
         let (key, _) = self.queue.first_key_value()?;
         Some(key.expires_ns.saturating_sub(now).div_ceil(1_000_000))
     }
@@ -163,21 +163,21 @@ mod tests {
         // An interval that was missed several times leads to only one call.
         assert_eq!(run(&mut schedule, 100 * MS), [late, early, also_early]);
         assert_eq!(run(&mut schedule, 100 * MS), []);
-        assert_eq!(schedule.left_ms(100 * MS), Some(5));
+        assert_eq!(schedule.remaining_ms(100 * MS), Some(5));
     }
 
     #[test]
-    fn what_is_left_is_rounded_up() {
+    fn remaining_time_is_rounded_up() {
         let mut schedule = Schedule::default();
-        assert_eq!(schedule.left_ms(7), None);
+        assert_eq!(schedule.remaining_ms(7), None);
         let id = add(&mut schedule, 0, 2);
-        assert_eq!(schedule.left_ms(0), Some(2));
-        assert_eq!(schedule.left_ms(1), Some(2));
-        assert_eq!(schedule.left_ms(2 * MS - 1), Some(1));
-        assert_eq!(schedule.left_ms(2 * MS), Some(0));
-        assert_eq!(schedule.left_ms(9 * MS), Some(0));
+        assert_eq!(schedule.remaining_ms(0), Some(2));
+        assert_eq!(schedule.remaining_ms(1), Some(2));
+        assert_eq!(schedule.remaining_ms(2 * MS - 1), Some(1));
+        assert_eq!(schedule.remaining_ms(2 * MS), Some(0));
+        assert_eq!(schedule.remaining_ms(9 * MS), Some(0));
         assert!(schedule.cancel(id));
-        assert_eq!(schedule.left_ms(0), None);
+        assert_eq!(schedule.remaining_ms(0), None);
     }
 
     #[test]
@@ -185,10 +185,10 @@ mod tests {
         let mut schedule = Schedule::default();
         let id = add(&mut schedule, 0, 10);
         assert!(schedule.restart(8 * MS, id, None));
-        assert_eq!(schedule.left_ms(8 * MS), Some(10));
+        assert_eq!(schedule.remaining_ms(8 * MS), Some(10));
         assert!(schedule.restart(9 * MS, id, Some(3)));
         assert_eq!(run(&mut schedule, 12 * MS), [id]);
-        assert_eq!(schedule.left_ms(12 * MS), Some(3));
+        assert_eq!(schedule.remaining_ms(12 * MS), Some(3));
         assert!(!schedule.restart(0, id + 1, None));
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let mut schedule = Schedule::default();
         let id = add(&mut schedule, u64::MAX - 5, usize::MAX);
         assert!(schedule.restart(u64::MAX - 1, id, Some(usize::MAX)));
-        assert!(schedule.left_ms(0).is_some_and(|left| left > 1 << 43));
+        assert!(schedule.remaining_ms(0).is_some_and(|left| left > 1 << 43));
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn a_callback_may_cancel_another_that_is_due() {
 }
 
 #[test]
-fn what_a_callback_adds_waits_for_the_next_run() {
+fn timers_added_by_a_callback_wait_for_the_next_run() {
     let shared = Shared::new();
     shared.add(0, add_another);
     assert_eq!(shared.run(), 1);

@@ -1,10 +1,10 @@
 //! The free blocks: a few of each size in every thread, the others in the depot.
 
-use super::near;
 use super::ring::Ring;
+use super::thread_slots;
 use super::{CLASSES, class_size, layout};
 use crate::cpu::prefetch_to_write;
-use crate::thread::at_end;
+use crate::thread::on_exit;
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -104,12 +104,12 @@ struct Depots([Depot; CLASSES]);
 static DEPOTS: Depots = Depots::new();
 
 // Relaxed: number, for measuring.
-static CIRCULATES_NOT: AtomicBool = AtomicBool::new(false);
+static CIRCULATION_OFF: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether a large block stays in the depot until enough others have gone in behind it. The
 /// default is true. For measuring the benefit.
-pub fn circulate(yes: bool) {
-    CIRCULATES_NOT.store(!yes, Relaxed);
+pub fn set_circulation(yes: bool) {
+    CIRCULATION_OFF.store(!yes, Relaxed);
 }
 
 impl Depots {
@@ -130,7 +130,7 @@ impl Depots {
     /// Takes the oldest batch out, if it has been in the depot for long enough.
     fn withdraw(&self, class: usize) -> Option<Batch> {
         let batches = &self.0[class].batches;
-        let from = if CIRCULATES_NOT.load(Relaxed) { 1 } else { reuse_from(class) };
+        let from = if CIRCULATION_OFF.load(Relaxed) { 1 } else { reuse_from(class) };
         if batches.len() < from { None } else { batches.pop() }
     }
 
@@ -238,32 +238,36 @@ impl Stack {
 /// The free blocks of one thread.
 struct Cache {
     stacks: [Stack; CLASSES],
-    age: Cell<Age>,
+    age: Cell<CacheState>,
 }
 
 /// State of a thread's cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Age {
+enum CacheState {
     New,
     /// The blocks are given back when the thread exits.
     InUse,
     /// The thread is exiting.
-    Over,
+    Exiting,
 }
 
 impl Cache {
     /// True if the cache keeps blocks. Begins to keep blocks if the cache is new.
     fn is_in_use(&self) -> bool {
-        if self.age.get() == Age::New {
-            self.age.set(if keeps_blocks() && at_end(give_back) { Age::InUse } else { Age::Over });
-            if self.age.get() == Age::InUse {
-                near::claim();
+        if self.age.get() == CacheState::New {
+            self.age.set(if keeps_blocks() && on_exit(give_back) {
+                CacheState::InUse
+            } else {
+                CacheState::Exiting
+            });
+            if self.age.get() == CacheState::InUse {
+                thread_slots::claim();
                 for (class, stack) in self.stacks.iter().enumerate() {
                     stack.most.set(kept(class) as u32);
                 }
             }
         }
-        self.age.get() == Age::InUse
+        self.age.get() == CacheState::InUse
     }
 }
 
@@ -284,15 +288,15 @@ fn keeps_blocks() -> bool {
 
 /// Makes threads that have not kept a free block yet never keep one.
 #[cfg(feature = "fuzzing")]
-pub fn keep_nothing() {
+pub fn disable() {
     KEEPS_NOTHING.store(1, Relaxed);
 }
 
 /// Gives all blocks back when the thread exits.
 fn give_back() {
     CACHE.with(|cache| {
-        cache.age.set(Age::Over);
-        near::give_up(|class, block| {
+        cache.age.set(CacheState::Exiting);
+        thread_slots::release(|class, block| {
             if let Some(stack) = cache.stacks.get(class) {
                 stack.push_with_room(class, block, &DEPOTS);
             }
@@ -305,14 +309,14 @@ fn give_back() {
 }
 
 thread_local! {
-    // Without a destructor: see `crate::thread::at_end`.
-    static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(Age::New) } };
+    // Without a destructor: see `crate::thread::on_exit`.
+    static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(CacheState::New) } };
 }
 
 /// Returns a free block of a class, if the class exists and this thread can get a block.
 #[inline(always)]
 pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
-    if let Some(block) = near::take(class) {
+    if let Some(block) = thread_slots::take(class) {
         return Some(block);
     }
     let taken = CACHE.with(|cache| {
@@ -342,7 +346,7 @@ fn take_from_depot(class: usize) -> Option<NonNull<u8>> {
 /// exits.
 #[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
-    near::give(class, block)
+    thread_slots::give(class, block)
         || CACHE.with(|cache| cache.stacks.get(class).is_some_and(|stack| stack.push(block)))
         || give_to_depot(class, block)
 }
@@ -390,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_comes_back_when_enough_others_have_gone_in_behind_it() {
+    fn large_block_is_reused_after_circulation() {
         let depots = Box::new(Depots::new());
         let class = class_of_64k();
         let (giver, taker) = (stack(class), stack(class));
@@ -420,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_takes_what_it_gave_last() {
+    fn thread_reuses_last_freed_block() {
         let depots = Box::new(Depots::new());
         let stack = stack(0);
         let blocks: Vec<_> = (0..KEPT_BLOCKS + 1).map(|_| block(0)).collect();

@@ -12,8 +12,8 @@ use crate::sync::{Padded, UnsafeCell};
 use std::mem::MaybeUninit;
 
 /// One place.
-struct Place<T> {
-    turn: AtomicUsize,
+struct RingSlot<T> {
+    sequence: AtomicUsize,
     item: UnsafeCell<MaybeUninit<T>>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Ring<T, const N: usize> {
     pushed: Padded<AtomicUsize>,
     // Relaxed: look, as for `pushed`.
     popped: Padded<AtomicUsize>,
-    places: [Place<T>; N],
+    places: [RingSlot<T>; N],
 }
 
 // SAFETY: an item is written by one thread and read by another one, with the turn's Release and
@@ -38,14 +38,16 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         Ring {
             pushed: Padded(AtomicUsize::new(0)),
             popped: Padded(AtomicUsize::new(0)),
-            places: [const { Place { turn: AtomicUsize::new(0), item: UnsafeCell::new(MaybeUninit::zeroed()) } };
-                N],
+            places: [const {
+                RingSlot { sequence: AtomicUsize::new(0), item: UnsafeCell::new(MaybeUninit::zeroed()) }
+            }; N],
         }
     }
 
     #[cfg(loom)]
     pub(super) fn new() -> Self {
-        let place = |_| Place { turn: AtomicUsize::new(0), item: UnsafeCell::new(MaybeUninit::zeroed()) };
+        let place =
+            |_| RingSlot { sequence: AtomicUsize::new(0), item: UnsafeCell::new(MaybeUninit::zeroed()) };
         Ring {
             pushed: Padded(AtomicUsize::new(0)),
             popped: Padded(AtomicUsize::new(0)),
@@ -71,7 +73,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
             let place = &self.places[at % N];
             let turn = (at / N).wrapping_mul(2);
             // Acquire pairs with the Release of the pop that has emptied the place.
-            match place.turn.load(Ordering::Acquire).wrapping_sub(turn).cast_signed() {
+            match place.sequence.load(Ordering::Acquire).wrapping_sub(turn).cast_signed() {
                 0 => match self.pushed.0.compare_exchange_weak(
                     at,
                     at.wrapping_add(1),
@@ -82,7 +84,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                         // SAFETY: the turn was ours, and the thread that advances the counter has
                         // the place alone.
                         place.item.with_mut(|place| unsafe { place.write(MaybeUninit::new(item)) });
-                        place.turn.store(turn.wrapping_add(1), Ordering::Release);
+                        place.sequence.store(turn.wrapping_add(1), Ordering::Release);
                         return Ok(());
                     }
                     Err(now) => at = now,
@@ -101,7 +103,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
             let place = &self.places[at % N];
             let turn = (at / N).wrapping_mul(2).wrapping_add(1);
             // Acquire pairs with the Release of the push that has filled the place.
-            match place.turn.load(Ordering::Acquire).wrapping_sub(turn).cast_signed() {
+            match place.sequence.load(Ordering::Acquire).wrapping_sub(turn).cast_signed() {
                 0 => match self.popped.0.compare_exchange_weak(
                     at,
                     at.wrapping_add(1),
@@ -112,7 +114,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                         // SAFETY: the turn says that an item was written, and the thread that
                         // advances the counter has the place alone.
                         let item = place.item.with(|place| unsafe { place.read().assume_init() });
-                        place.turn.store(turn.wrapping_add(1), Ordering::Release);
+                        place.sequence.store(turn.wrapping_add(1), Ordering::Release);
                         return Some(item);
                     }
                     Err(now) => at = now,
@@ -211,7 +213,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_two_poppers_share_what_one_pushes_lap_after_lap() {
+    fn loom_two_poppers_share_pushes_over_laps() {
         model(|| {
             let ring: Arc<Ring<u32, 2>> = Arc::new(Ring::new());
             let pusher = {

@@ -58,9 +58,9 @@ fn server(says: Says) -> SocketAddr {
     at
 }
 
-fn resolve(says: Says, port: Option<u16>) -> Result<Answer, String> {
+fn resolve(says: Says, port: Option<u16>) -> Result<Resolution, String> {
     let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port, both_families: false };
-    ByDns::new().resolve(&Names { dns: Some(dns), ..Names::default() }, "orders")
+    DnsResolver::new().resolve(&NamesConfig { dns: Some(dns), ..NamesConfig::default() }, "orders")
 }
 
 fn a(last: u8) -> RData<'static> {
@@ -71,7 +71,7 @@ fn srv(priority: u16, port: u16, target: &'static str) -> RData<'static> {
     RData::SRV(SRV { priority, weight: 0, port, target: Name::new_unchecked(target) })
 }
 
-fn endpoints(answer: &Answer) -> Vec<&str> {
+fn endpoints(answer: &Resolution) -> Vec<&str> {
     answer.entries.iter().flat_map(|entry| &entry.endpoints).map(String::as_str).collect()
 }
 
@@ -138,15 +138,15 @@ fn nothing_is_an_answer_and_trouble_is_none() {
 }
 
 #[test]
-fn what_claims_too_many_records_is_not_read() {
+fn answers_claiming_too_many_records_are_ignored() {
     let mut message = vec![0; 40];
     message[6..8].copy_from_slice(&[0xff, 0xff]);
-    assert!(ask::parse(&message).is_none());
-    assert!(ask::parse(&[0; 11]).is_none());
+    assert!(query::parse(&message).is_none());
+    assert!(query::parse(&[0; 11]).is_none());
     // A name that points to itself.
     let mut circle = vec![0, 0, 0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12];
     circle.extend([0, 1, 0, 1]);
-    assert!(ask::parse(&circle).is_none());
+    assert!(query::parse(&circle).is_none());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_target_with_two_ports_is_asked_for_once() {
 }
 
 #[test]
-fn a_target_that_cannot_be_asked_for_does_not_take_the_others_away() {
+fn failed_target_lookup_keeps_the_other_targets() {
     use std::sync::atomic::{AtomicBool, Ordering};
     static HAS_TROUBLE: AtomicBool = AtomicBool::new(true);
     let says: Says = |name, kind| match (name, kind) {
@@ -223,8 +223,8 @@ fn a_target_that_cannot_be_asked_for_does_not_take_the_others_away() {
         _ => (RCODE::NoError, Vec::new()),
     };
     let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port: None, both_families: false };
-    let names = Names { dns: Some(dns), ..Names::default() };
-    let by_dns = ByDns::new();
+    let names = NamesConfig { dns: Some(dns), ..NamesConfig::default() };
+    let by_dns = DnsResolver::new();
     let ask = |has_trouble| {
         HAS_TROUBLE.store(has_trouble, Ordering::SeqCst);
         by_dns.resolve(&names, "orders").unwrap()

@@ -57,7 +57,7 @@ impl fmt::Display for FileName {
 }
 
 /// An entry found in the folder of its name.
-pub(super) struct Found {
+pub(super) struct StoredEntry {
     pub(super) id: String,
     /// Host of the entry; `None` for this host.
     pub(super) host: Option<String>,
@@ -65,7 +65,7 @@ pub(super) struct Found {
 }
 
 /// Reads an entry. Returns `None` for any other file. Removes the entry of a dead program.
-pub(super) fn read(folder: &Path, name: FileName) -> Option<Found> {
+pub(super) fn read(folder: &Path, name: FileName) -> Option<StoredEntry> {
     let path = folder.join(name.to_string());
     let (file, text) = open(&path).and_then(with_text).ok()?;
     let lines = text.strip_prefix(MARKER)?;
@@ -75,7 +75,7 @@ pub(super) fn read(folder: &Path, name: FileName) -> Option<Found> {
         return None;
     }
     let remote = lines.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    Some(Found { id: name.id, host: name.host, remote })
+    Some(StoredEntry { id: name.id, host: name.host, remote })
 }
 
 /// Removes a file if it is an unfinished entry of a dead program.

@@ -28,12 +28,12 @@ impl Scratch {
         (scratch, folder)
     }
 
-    fn answer(&self, name: &str) -> Result<Answer, String> {
-        let names = Names { folder: Some(self.0.clone()), ..Names::default() };
-        InFolder.resolve(&names, name)
+    fn answer(&self, name: &str) -> Result<Resolution, String> {
+        let names = NamesConfig { folder: Some(self.0.clone()), ..NamesConfig::default() };
+        FolderResolver.resolve(&names, name)
     }
 
-    fn resolve(&self, name: &str) -> Vec<Entry> {
+    fn resolve(&self, name: &str) -> Vec<NameEntry> {
         self.answer(name).unwrap().entries
     }
 }
@@ -64,7 +64,7 @@ fn an_entry_is_there_as_long_as_its_registration() {
     let mut one = Registration::prepare(&scratch.0, "orders").unwrap();
     assert_eq!(scratch.resolve("orders"), []);
     one.publish(&["tcp://h:1".into()]).unwrap();
-    let entry = Entry { id: Some(one.id().into()), endpoints: vec![one.ipc(), "tcp://h:1".into()] };
+    let entry = NameEntry { id: Some(one.id().into()), endpoints: vec![one.ipc(), "tcp://h:1".into()] };
     assert_eq!(scratch.resolve("orders"), [entry]);
     assert_eq!(scratch.resolve("prices"), []);
     let mut two = Registration::prepare(&scratch.0, "orders").unwrap();
@@ -107,7 +107,12 @@ fn files_that_are_no_entries_are_left_alone() {
     let mut expected = files_of(&folder);
     expected.remove("aaaaaaaaaaaa");
     assert_eq!(scratch.resolve("orders"), []);
-    assert_eq!(known_names(&Names { folder: Some(scratch.0.clone()), ..Names::default() }).unwrap().len(), 0);
+    assert_eq!(
+        known_names(&NamesConfig { folder: Some(scratch.0.clone()), ..NamesConfig::default() })
+            .unwrap()
+            .len(),
+        0
+    );
     assert_eq!(files_of(&folder), expected);
 }
 
@@ -203,7 +208,7 @@ fn entries_of_other_hosts_need_no_program() {
     let scratch = Scratch::new("mirror");
     let entry = entry_of(ID, "tcp://h:1");
     mirror(&scratch.0, "there", &entry).unwrap();
-    let known = Entry { id: None, endpoints: vec!["tcp://h:1".into()] };
+    let known = NameEntry { id: None, endpoints: vec!["tcp://h:1".into()] };
     assert_eq!(scratch.resolve("orders"), [known]);
     assert_eq!(mirrored(&scratch.0).unwrap(), [("there".to_owned(), entry.clone())]);
     assert_eq!(locals(&scratch.0).unwrap(), []);
@@ -256,7 +261,7 @@ fn endpoints_that_another_host_cannot_have_are_left_out() {
     let text = format!("tautline-name 1\n{}\ntcp://h:1\n", refused.join("\n"));
     let (scratch, _folder) = Scratch::with_files("endpoints", &[("0123456789ab@host", &text)]);
     let answer = scratch.answer("orders").unwrap();
-    assert_eq!(answer.entries, [Entry { id: None, endpoints: vec!["tcp://h:1".into()] }]);
+    assert_eq!(answer.entries, [NameEntry { id: None, endpoints: vec!["tcp://h:1".into()] }]);
     assert_eq!(answer.refused, refused);
     for endpoint in refused {
         let entry = LocalEntry::new("orders", ID, vec!["tcp://h:1".into(), endpoint.into()]);

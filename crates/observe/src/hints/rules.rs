@@ -6,9 +6,9 @@ mod process;
 mod socket;
 mod turns;
 
-use super::{Hint, Level, Scene};
+use super::{Hint, Level, RuleInput};
 use crate::{Endpoint, Peer, Socket};
-pub use process::stands_still;
+pub use process::stalled_process;
 
 /// Delays shorter than this are normal, in seconds.
 const PATIENCE: u64 = 2;
@@ -18,7 +18,7 @@ const BUSY: u64 = 5;
 const LATELY: u64 = 60;
 
 /// Returns the hints about a socket.
-pub(super) fn of_socket(scene: &Scene<'_>, socket: &Socket) -> impl Iterator<Item = Hint> {
+pub(super) fn of_socket(scene: &RuleInput<'_>, socket: &Socket) -> impl Iterator<Item = Hint> {
     let rules = [
         socket::no_subscription,
         socket::unroutable,
@@ -34,7 +34,7 @@ pub(super) fn of_socket(scene: &Scene<'_>, socket: &Socket) -> impl Iterator<Ite
 
 /// Returns the hints about an endpoint.
 pub(super) fn of_endpoint(
-    scene: &Scene<'_>,
+    scene: &RuleInput<'_>,
     socket: &Socket,
     endpoint: &Endpoint,
 ) -> impl Iterator<Item = Hint> {
@@ -43,12 +43,12 @@ pub(super) fn of_endpoint(
 }
 
 /// Returns the hints about a peer.
-pub(super) fn of_peer(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> impl Iterator<Item = Hint> {
+pub(super) fn of_peer(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> impl Iterator<Item = Hint> {
     [peer::drops, peer::full, peer::unread].map(|rule| rule(scene, socket, peer)).into_iter().flatten()
 }
 
 /// Returns the hints about the process.
-pub(super) fn of_process(scene: &Scene<'_>) -> impl Iterator<Item = Hint> {
+pub(super) fn of_process(scene: &RuleInput<'_>) -> impl Iterator<Item = Hint> {
     [process::too_many_files, process::ends_with_open, process::left_out]
         .map(|rule| rule(scene))
         .into_iter()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Context, EndpointState, Event, PeerState, Process, SocketState, words};
+use crate::{Context, EndpointState, Event, PeerState, Process, SocketState, event_text};
 
 const SECOND: u64 = 1_000_000;
 /// Time of the readings in these tests.
@@ -73,7 +73,7 @@ fn an_address_that_refuses_is_told_with_its_time() {
     refused.state = EndpointState::Waiting;
     refused.failures = 120;
     refused.failing_since = NOW - 12 * SECOND;
-    (refused.failed_by, refused.error) = (words::CONNECT_FAILED, words::errno::REFUSED);
+    (refused.failed_by, refused.error) = (event_text::CONNECT_FAILED, event_text::errno::REFUSED);
     refused.reason = "Connection refused".into();
     let hint = only(&reading(socket("PUSH"), vec![refused.clone()], vec![]), None);
     assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "connect-failed", 5));
@@ -96,7 +96,7 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
         let mut failing = endpoint("tcp://127.0.0.1:5555", false);
         (failing.state, failing.failures) = (EndpointState::Waiting, 3);
         (failing.failed_by, failing.error) = (event, value);
-        failing.reason = words::event_reason(event, value);
+        failing.reason = event_text::event_reason(event, value);
         let hint = only(&reading(socket("DEALER"), vec![failing], vec![]), None);
         assert_eq!((hint.level, hint.rule), (Level::Trouble, "handshake-failed"));
         assert!(hint.advice.contains(rule), "{hint}");
@@ -185,7 +185,7 @@ fn a_program_that_does_not_receive_is_told() {
 }
 
 #[test]
-fn a_program_that_has_not_looked_for_few_messages_is_told_later() {
+fn few_unread_messages_give_a_hint_later() {
     let mut waiting = peer();
     (waiting.messages_in, waiting.queued_in, waiting.last_in) = (41, 1, NOW - 12 * SECOND);
     let mut now = reading(socket("ROUTER"), vec![endpoint("tcp://*:1", true)], vec![waiting]);
@@ -209,7 +209,7 @@ fn a_program_that_has_not_looked_for_few_messages_is_told_later() {
 }
 
 #[test]
-fn an_end_that_waits_comes_behind_the_one_it_waits_for() {
+fn waiting_side_ranks_below_its_cause() {
     let mut waiting = socket("REQ");
     (waiting.id, waiting.messages_out, waiting.messages_in, waiting.peers) = (6, 8, 7, 1);
     let silent = Peer { socket: 6, last_out: NOW - 40 * SECOND, ..peer() };
@@ -291,7 +291,7 @@ fn a_request_that_is_sent_again_is_told() {
 }
 
 #[test]
-fn what_is_over_is_not_told_for_ever() {
+fn old_events_give_no_hint() {
     let mut attacked = endpoint("tcp://*:5555", true);
     (attacked.failures, attacked.failed_by, attacked.error) = (3, 0x2000, 0x1100_0001);
     attacked.failing_since = NOW - 90 * SECOND;
@@ -302,22 +302,22 @@ fn what_is_over_is_not_told_for_ever() {
     assert_eq!(only(&now, Some(&earlier)).rule, "handshake-failed");
     now.endpoints[0].failures = 0;
     now.sockets[0].peers = 1;
-    let refused = Event { code: 0x40, value: words::errno::TOO_MANY_FILES[0], ..Event::default() };
+    let refused = Event { code: 0x40, value: event_text::errno::TOO_MANY_FILES[0], ..Event::default() };
     now.events = vec![Event { at: NOW - 61 * SECOND, socket: 5, ..refused }];
     assert_eq!(hints(&now, None), []);
 }
 
 #[test]
 fn a_process_that_stands_still_is_told_with_the_reason() {
-    let hint = stands_still(7, Some('T'));
+    let hint = stalled_process(7, Some('T'));
     assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "stands-still", 0));
     assert_eq!(hint.what, "The process stands still: it is stopped by a signal");
     assert!(hint.evidence.contains("for 7 s"));
-    assert!(stands_still(7, None).what.ends_with("it is not running"));
+    assert!(stalled_process(7, None).what.ends_with("it is not running"));
 }
 
 #[test]
-fn of_many_peers_the_worst_are_named_and_the_others_counted() {
+fn worst_peers_are_named_and_others_counted() {
     let full = |id: u64| Peer {
         id,
         full_since: NOW - (id + 3) * SECOND,
@@ -367,7 +367,7 @@ fn a_limit_of_open_files_is_told() {
         at: NOW - 3 * SECOND,
         socket: 5,
         code: 0x40,
-        value: words::errno::TOO_MANY_FILES[0],
+        value: event_text::errno::TOO_MANY_FILES[0],
         reason: "Too many open files".into(),
         ..Event::default()
     }];

@@ -50,12 +50,12 @@ fn file(sequence: u64, image: &[u8]) -> Vec<u8> {
 }
 
 /// Parses `bytes` under a matching description, so that the test reaches the parser of records.
-fn parse_image(bytes: &[u8]) -> Result<Reading, Fault> {
+fn parse_image(bytes: &[u8]) -> Result<Reading, ReadError> {
     parse(&file(2, bytes))
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_records_are_read_back() {
     let written = sample();
     assert_eq!(parse(&file(1, image(&written).bytes())).unwrap(), written);
     assert_eq!(parse(&file(2, image(&written).bytes())).unwrap(), written);
@@ -81,10 +81,10 @@ fn the_newest_whole_image_counts() {
 fn another_version_is_said_and_nothing_else_is_taken_for_one() {
     let mut bytes = file(2, image(&sample()).bytes());
     bytes[8] = 9;
-    assert!(matches!(parse(&bytes), Err(Fault::Version(9))));
+    assert!(matches!(parse(&bytes), Err(ReadError::Version(9))));
     bytes[0] = b'X';
-    assert!(matches!(parse(&bytes), Err(Fault::Foreign)));
-    assert!(matches!(parse(&[]), Err(Fault::Cut)));
+    assert!(matches!(parse(&bytes), Err(ReadError::Foreign)));
+    assert!(matches!(parse(&[]), Err(ReadError::Cut)));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_changed_byte_of_an_image_is_found() {
     for at in HEADER..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 0x10;
-        assert!(matches!(parse(&changed), Err(Fault::Cut)), "byte {at}");
+        assert!(matches!(parse(&changed), Err(ReadError::Cut)), "byte {at}");
     }
 }
 

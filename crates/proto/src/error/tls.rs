@@ -25,7 +25,7 @@ pub enum TlsFault {
     /// concern our certificate.
     Refused(u8),
     /// The peer speaks TLS, but this end does not.
-    Unasked,
+    UnexpectedTls,
     /// The peer has broken another rule.
     Broken,
 }
@@ -55,13 +55,13 @@ impl TlsFault {
             Self::BadCertificate => BAD_CERTIFICATE,
             Self::NoCertificate => NO_CERTIFICATE,
             Self::Refused(alert) => REFUSED + u32::from(alert),
-            Self::Unasked => UNASKED,
+            Self::UnexpectedTls => UNASKED,
             Self::Broken => UNSPECIFIED,
         }
     }
 
     /// Returns the fault that such a number stands for.
-    pub fn of_code(code: u32) -> Option<Self> {
+    pub fn from_code(code: u32) -> Option<Self> {
         Some(match code {
             NOT_TLS => Self::NotTls,
             INCOMPATIBLE => Self::Incompatible,
@@ -70,7 +70,7 @@ impl TlsFault {
             OTHER_NAME => Self::OtherName,
             BAD_CERTIFICATE => Self::BadCertificate,
             NO_CERTIFICATE => Self::NoCertificate,
-            UNASKED => Self::Unasked,
+            UNASKED => Self::UnexpectedTls,
             UNSPECIFIED => Self::Broken,
             _ => Self::Refused(u8::try_from(code.checked_sub(REFUSED)?).ok()?),
         })
@@ -95,7 +95,7 @@ impl fmt::Display for TlsFault {
             Self::Refused(42..=44 | 46) => "the peer refuses our certificate",
             Self::Refused(70) => "the peer refuses our version of TLS",
             Self::Refused(alert) => return write!(f, "the peer refuses our TLS by its alert {alert}"),
-            Self::Unasked => "the peer speaks TLS, and this end does not",
+            Self::UnexpectedTls => "the peer speaks TLS, and this end does not",
             Self::Broken => "the peer breaks the rules of TLS",
         })
     }
@@ -117,14 +117,14 @@ mod tests {
             TlsFault::NoCertificate,
             TlsFault::Refused(0),
             TlsFault::Refused(255),
-            TlsFault::Unasked,
+            TlsFault::UnexpectedTls,
             TlsFault::Broken,
         ];
         for fault in faults {
-            assert_eq!(TlsFault::of_code(fault.code()), Some(fault));
+            assert_eq!(TlsFault::from_code(fault.code()), Some(fault));
         }
         for code in [0, 0x3000_0000, UNSPECIFIED - 1, UNASKED + 1, REFUSED + 256, u32::MAX] {
-            assert_eq!(TlsFault::of_code(code), None, "{code:#x}");
+            assert_eq!(TlsFault::from_code(code), None, "{code:#x}");
         }
         assert_eq!(TlsFault::Refused(48).code(), 0x5441_3130);
         assert_eq!(TlsFault::Refused(80).to_string(), "the peer refuses our TLS by its alert 80");

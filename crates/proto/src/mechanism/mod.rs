@@ -1,10 +1,10 @@
 //! Security mechanisms: the peers authenticate each other before the first message (RFC 37).
 //!
-//! A mechanism is one file with one [`Entry`] for each of its roles, plus one variant and one line
-//! in [`MechanismConfig::entry`]. It starts when both greetings announce its name, exchanges
-//! commands, and may ask for a verdict on the peer's credentials. At the end it returns the peer's
-//! metadata and the stage between frames and the wire. It never sees the ERROR command, which works
-//! the same way in all mechanisms.
+//! A mechanism is one file with one [`MechanismInfo`] for each of its roles, plus one variant and
+//! one line in [`MechanismConfig::entry`]. It starts when both greetings announce its name,
+//! exchanges commands, and may ask for a verdict on the peer's credentials. At the end it returns
+//! the peer's metadata and the stage between frames and the wire. It never sees the ERROR command,
+//! which works the same way in all mechanisms.
 
 mod curve;
 mod null;
@@ -57,7 +57,7 @@ pub enum MechanismConfig {
 }
 
 /// The row of a mechanism in one role.
-pub(crate) struct Entry {
+pub(crate) struct MechanismInfo {
     /// The name in the greeting, at most 20 octets.
     pub name: &'static str,
     /// The as-server field of the greeting: zero for clients and for mechanisms without roles.
@@ -113,7 +113,7 @@ pub(crate) trait Mechanism: Send {
 }
 
 impl MechanismConfig {
-    pub(crate) fn entry(&self) -> &'static Entry {
+    pub(crate) fn entry(&self) -> &'static MechanismInfo {
         match self {
             Self::Null => &null::ENTRY,
             Self::PlainClient { .. } => &plain::CLIENT,

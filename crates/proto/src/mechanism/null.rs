@@ -3,14 +3,18 @@
 //! Each end may first have the other judged by its address (RFC 27). Until then it does not send
 //! READY.
 
-use super::{Entry, Mechanism, Progress};
+use super::{Mechanism, MechanismInfo, Progress};
 use crate::command::put_frame;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::metadata::Metadata;
 use crate::zap::Credentials;
 
-pub(super) static ENTRY: Entry =
-    Entry { name: "NULL", as_server: false, allows_older_peers: true, start: |_| Box::new(Null::default()) };
+pub(super) static ENTRY: MechanismInfo = MechanismInfo {
+    name: "NULL",
+    as_server: false,
+    allows_older_peers: true,
+    start: |_| Box::new(Null::default()),
+};
 
 #[derive(Default)]
 struct Null {
@@ -29,7 +33,7 @@ impl Mechanism for Null {
 
     fn receive(&mut self, name: &[u8], data: &[u8], _out: &mut Vec<u8>) -> Result<Progress, ProtocolError> {
         if name != b"READY" || self.heard {
-            return Err(Clause::UnexpectedCommand.into());
+            return Err(Violation::UnexpectedCommand.into());
         }
         self.heard = true;
         let metadata = Metadata::collect(data)?;
@@ -84,7 +88,7 @@ mod tests {
         assert!(matches!(null.receive(b"READY", &READY[8..], &mut out), Ok(Progress::Pending)));
         assert!(out.is_empty());
         let again = null.receive(b"READY", b"", &mut out);
-        assert_eq!(again.unwrap_err(), Clause::UnexpectedCommand.into());
+        assert_eq!(again.unwrap_err(), Violation::UnexpectedCommand.into());
         assert!(matches!(null.admit(&mut out), Ok(Progress::Complete(metadata)) if metadata.0.len() == 2));
         assert_eq!(out, READY);
     }
@@ -94,7 +98,7 @@ mod tests {
         for name in [&b"HELLO"[..], b"PING", b"SUBSCRIBE", b"ready"] {
             let (mut out, mut null) = (Vec::new(), begun());
             let refused = null.receive(name, b"", &mut out);
-            assert_eq!(refused.unwrap_err(), Clause::UnexpectedCommand.into());
+            assert_eq!(refused.unwrap_err(), Violation::UnexpectedCommand.into());
             assert!(out.is_empty());
         }
     }

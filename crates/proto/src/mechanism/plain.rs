@@ -8,17 +8,17 @@
 //!         ◀──────────── READY, metadata
 //! ```
 
-use super::{Entry, Mechanism, MechanismConfig, Progress};
+use super::{Mechanism, MechanismConfig, MechanismInfo, Progress};
 use crate::command::put_frame;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::metadata::Metadata;
 use crate::secret::Secret;
 use crate::zap::Credentials;
 
-pub(super) static CLIENT: Entry =
-    Entry { name: "PLAIN", as_server: false, allows_older_peers: false, start: client };
-pub(super) static SERVER: Entry =
-    Entry { name: "PLAIN", as_server: true, allows_older_peers: false, start: server };
+pub(super) static CLIENT: MechanismInfo =
+    MechanismInfo { name: "PLAIN", as_server: false, allows_older_peers: false, start: client };
+pub(super) static SERVER: MechanismInfo =
+    MechanismInfo { name: "PLAIN", as_server: true, allows_older_peers: false, start: server };
 
 /// The largest body of a HELLO: its name, and two strings of at most 255 bytes.
 const MAX_HELLO: u64 = 6 + 2 * 256;
@@ -63,7 +63,7 @@ impl Mechanism for Client {
         match (&self.awaits, name) {
             (ClientAwaits::Welcome, b"WELCOME") => {
                 if !data.is_empty() {
-                    return Err(Clause::MalformedWelcome.into());
+                    return Err(Violation::MalformedWelcome.into());
                 }
                 put_frame(out, b"\x08INITIATE", &[&self.metadata]);
                 self.awaits = ClientAwaits::Ready;
@@ -73,7 +73,7 @@ impl Mechanism for Client {
                 self.awaits = ClientAwaits::Nothing;
                 Metadata::collect(data).map(Progress::Complete)
             }
-            _ => Err(Clause::UnexpectedCommand.into()),
+            _ => Err(Violation::UnexpectedCommand.into()),
         }
     }
 
@@ -104,8 +104,8 @@ impl Mechanism for Server {
     fn receive(&mut self, name: &[u8], data: &[u8], out: &mut Vec<u8>) -> Result<Progress, ProtocolError> {
         match (&self.awaits, name) {
             (ServerAwaits::Hello, b"HELLO") => {
-                let (username, rest) = string(data).ok_or(Clause::MalformedHello)?;
-                let Some((password, [])) = string(rest) else { return Err(Clause::MalformedHello.into()) };
+                let (username, rest) = string(data).ok_or(Violation::MalformedHello)?;
+                let Some((password, [])) = string(rest) else { return Err(Violation::MalformedHello.into()) };
                 self.awaits = ServerAwaits::Judgement;
                 let frames = vec![username.to_vec().into(), password.to_vec().into()];
                 Ok(Progress::Judge(Credentials { mechanism: "PLAIN", frames }))
@@ -116,7 +116,7 @@ impl Mechanism for Server {
                 self.awaits = ServerAwaits::Nothing;
                 Ok(Progress::Complete(metadata))
             }
-            _ => Err(Clause::UnexpectedCommand.into()),
+            _ => Err(Violation::UnexpectedCommand.into()),
         }
     }
 
@@ -202,17 +202,17 @@ mod tests {
         for cut in 0..data.len() {
             let (_, mut server) = pair();
             let fault = server.receive(b"HELLO", &data[..cut], &mut Vec::new()).unwrap_err();
-            assert_eq!(fault, Clause::MalformedHello.into(), "cut at {cut}");
+            assert_eq!(fault, Violation::MalformedHello.into(), "cut at {cut}");
         }
         let fault = pair().1.receive(b"HELLO", b"\x01a\x01bx", &mut Vec::new()).unwrap_err();
-        assert_eq!(fault, Clause::MalformedHello.into());
+        assert_eq!(fault, Violation::MalformedHello.into());
     }
 
     #[test]
     fn commands_out_of_order() {
         let out = &mut Vec::new();
         let unexpected = |step: Result<Progress, ProtocolError>| {
-            assert_eq!(step.unwrap_err(), Clause::UnexpectedCommand.into());
+            assert_eq!(step.unwrap_err(), Violation::UnexpectedCommand.into());
         };
         let (mut client, mut server) = pair();
         for name in [&b"INITIATE"[..], b"WELCOME", b"READY", b"hello"] {
@@ -226,7 +226,7 @@ mod tests {
         unexpected(server.receive(b"HELLO", b"\0\0", out));
         server.admit(out).unwrap();
         unexpected(server.receive(b"HELLO", b"\0\0", out));
-        assert_eq!(client.receive(b"WELCOME", b"x", out).unwrap_err(), Clause::MalformedWelcome.into());
+        assert_eq!(client.receive(b"WELCOME", b"x", out).unwrap_err(), Violation::MalformedWelcome.into());
         assert!(!server.heeds_error() && client.heeds_error());
     }
 }

@@ -17,14 +17,14 @@ use crate::secret::Secret;
 const WHOLE: usize = 600;
 
 /// The bytes of an item.
-pub(super) struct Item {
+pub(super) struct HandshakeBuffer {
     short: Secret<[u8; GREETING_LEN]>,
     /// Number of bytes in `short`. If `long` is not empty, the bytes are in `long` instead.
     len: usize,
     long: Secret<Vec<u8>>,
 }
 
-impl Item {
+impl HandshakeBuffer {
     pub(super) fn new() -> Self {
         Self { short: [0; GREETING_LEN].into(), len: 0, long: Secret::default() }
     }
@@ -60,7 +60,7 @@ impl Item {
     }
 }
 
-impl Deref for Item {
+impl Deref for HandshakeBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn items_of_every_length_in_pieces_of_every_length() {
         let all: Vec<u8> = (0..=255).cycle().take(WHOLE + 100).collect();
-        let mut item = Item::new();
+        let mut item = HandshakeBuffer::new();
         for len in (0..=2 * GREETING_LEN).chain([WHOLE, WHOLE + 1, all.len()]) {
             for piece in [1, 7, GREETING_LEN, len.max(1)] {
                 for bytes in all[..len].chunks(piece) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::error::Clause;
+use crate::error::Violation;
 use crate::mechanism::{ServerKeys, public_key};
 
 const SERVER_SECRET: [u8; 32] = [0x51; 32];
@@ -68,12 +68,12 @@ fn settle(a: &mut Session, b: &mut Session, size: usize) -> Result<(), ProtocolE
 }
 
 #[test]
-fn both_ends_get_there_however_it_is_cut() {
+fn handshakes_complete_with_any_split() {
     for (mechanism, seals) in [(plain as fn() -> _, false), (curve, true)] {
         for size in [1, 2, 7, 64, 65, 1000] {
             let (mut client, mut server) = ends(mechanism(), false);
             settle(&mut client, &mut server, size).unwrap();
-            let (there, here) = (client.established().unwrap(), server.established().unwrap());
+            let (there, here) = (client.take_established().unwrap(), server.take_established().unwrap());
             assert_eq!(there.peer.socket_type, Some(SocketType::Pull));
             assert_eq!(here.peer.socket_type, Some(SocketType::Push));
             assert_eq!((there.version, here.version), (Version::V3_1, Version::V3_1));
@@ -106,14 +106,14 @@ fn nothing_goes_on_before_the_judgement() {
     for (mechanism, shown) in [null as fn() -> _, plain, curve].into_iter().zip(shown) {
         let (mut client, mut server) = ends(mechanism(), true);
         settle(&mut client, &mut server, 100).unwrap();
-        assert!(server.established().is_none() && client.established().is_none());
-        let credentials = server.credentials().unwrap();
-        assert!(server.credentials().is_none(), "once");
+        assert!(server.take_established().is_none() && client.take_established().is_none());
+        let credentials = server.take_credentials().unwrap();
+        assert!(server.take_credentials().is_none(), "once");
         let frames: Vec<&[u8]> = credentials.frames.iter().map(|frame| frame.as_slice()).collect();
         assert_eq!(frames, shown);
         server.admit().unwrap();
         settle(&mut client, &mut server, 100).unwrap();
-        assert!(server.established().is_some() && client.established().is_some());
+        assert!(server.take_established().is_some() && client.take_established().is_some());
     }
 }
 
@@ -127,14 +127,14 @@ fn a_refusal_reaches_the_peer_unless_it_may_pass() {
             server.refuse(status);
             let denied = ProtocolError::Auth(AuthFailure::Denied { status });
             assert_eq!(server.input(b"x"), Err(denied));
-            assert!(server.established().is_none());
+            assert!(server.take_established().is_none());
             if status == 300 {
                 assert!(server.output().is_empty());
                 continue;
             }
             let told = pass(&mut server, &mut client, 100).unwrap_err();
             assert_eq!(told, ProtocolError::Auth(AuthFailure::Refused { status: Some(status) }));
-            assert!(client.established().is_none());
+            assert!(client.take_established().is_none());
         }
     }
 }
@@ -162,7 +162,7 @@ fn greeted(mechanism: MechanismConfig) -> Session {
 fn a_server_does_not_take_error() {
     for [_, server] in [plain(), curve()] {
         let mut server = greeted(server);
-        assert_eq!(server.input(b"\x04\x0a\x05ERROR\x03400"), Err(Clause::UnexpectedCommand.into()));
+        assert_eq!(server.input(b"\x04\x0a\x05ERROR\x03400"), Err(Violation::UnexpectedCommand.into()));
     }
 }
 

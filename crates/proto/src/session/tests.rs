@@ -2,7 +2,7 @@
 //! each other.
 
 use super::*;
-use crate::error::{AuthFailure, Clause};
+use crate::error::{AuthFailure, Violation};
 use crate::metadata::put_property;
 
 const SIGNATURE: &[u8] = b"\xff\0\0\0\0\0\0\0\x01\x7f";
@@ -69,7 +69,7 @@ fn failure(session: &mut Session, bytes: &[u8]) -> ProtocolError {
     let error = session.input(bytes).expect_err("the handshake must fail");
     assert_eq!(session.input(b"more"), Err(error), "an error stays");
     assert_eq!(session.input(b""), Err(error));
-    assert!(session.established().is_none());
+    assert!(session.take_established().is_none());
     error
 }
 
@@ -89,9 +89,9 @@ fn golden_3_1() {
     assert_eq!(drain(&mut session), expected);
     let ready = b"\x04\x2b\x05READY\x0bSocket-Type\0\0\0\x06ROUTER\x08Identity\0\0\0\x02id";
     assert_eq!(session.input(&ready[..ready.len() - 1]), Ok(ready.len() - 1));
-    assert!(session.established().is_none());
+    assert!(session.take_established().is_none());
     assert_eq!(session.input(b"dtraffic"), Ok(1), "traffic is not taken");
-    let established = session.established().unwrap();
+    let established = session.take_established().unwrap();
     assert_eq!(established.version, Version::V3_1);
     assert_eq!(established.peer.socket_type, Some(SocketType::Router));
     assert_eq!(established.peer.routing_id, b"id");
@@ -100,7 +100,7 @@ fn golden_3_1() {
         [("Socket-Type".into(), b"ROUTER".to_vec()), ("Identity".into(), b"id".to_vec())]
     );
     assert!(established.stage.is_none() && established.inbound.is_empty());
-    assert!(session.established().is_none(), "once only");
+    assert!(session.take_established().is_none(), "once only");
     assert_eq!(session.input(b"traffic"), Ok(0));
     assert!(session.output().is_empty());
 }
@@ -115,7 +115,7 @@ fn golden_2_0() {
         assert_eq!(session.input(&[revision]), Ok(1));
         assert_eq!(drain(&mut session), b"\x03\x06\x00\x02me");
         assert_eq!(session.input(b"\x05\0\x03you\0\x01x"), Ok(6));
-        let established = session.established().unwrap();
+        let established = session.take_established().unwrap();
         assert_eq!(established.version, Version::V2);
         assert_eq!(established.peer.socket_type, Some(SocketType::Dealer));
         assert_eq!(established.peer.routing_id, b"you");
@@ -134,7 +134,7 @@ fn xpub_and_xsub_are_pub_and_sub_to_2_0() {
     }
     let mut session = session(SocketType::Sub);
     assert_eq!(session.input(&join(&[SIGNATURE, b"\x01\x09\0\0"])), Ok(14));
-    assert_eq!(session.established().unwrap().peer.socket_type, Some(SocketType::XPub));
+    assert_eq!(session.take_established().unwrap().peer.socket_type, Some(SocketType::XPub));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn golden_revision_0_has_the_frames_of_1_0() {
     let mut session = session_with_id(SocketType::Router, b"me");
     assert_eq!(session.input(&join(&[SIGNATURE, b"\0\x05\x04\0you\x02\0x"])), Ok(17));
     assert_eq!(drain(&mut session), b"\xff\0\0\0\0\0\0\0\x03\x7f\x03\x06\x03\0me");
-    let established = session.established().unwrap();
+    let established = session.take_established().unwrap();
     assert_eq!(established.version, Version::V1);
     assert_eq!(established.peer.socket_type, Some(SocketType::Dealer));
     assert_eq!(established.peer.routing_id, b"you");
@@ -165,7 +165,7 @@ fn golden_1_0() {
         assert_eq!(session.input(&traffic), Ok(input.len()));
         assert!(session.started());
         assert_eq!(drain(&mut session), b"\xff\0\0\0\0\0\0\0\x04\x7fabc");
-        let established = session.established().unwrap();
+        let established = session.take_established().unwrap();
         assert_eq!(established.version, Version::V1);
         assert_eq!((established.peer.socket_type, &*established.peer.routing_id), (None, id));
         assert!(established.stage.is_some() && established.inbound.is_empty());
@@ -181,7 +181,7 @@ fn a_1_0_subscriber_gets_everything() {
     ] {
         let mut session = session(ours);
         session.input(b"\x01\0").unwrap();
-        assert_eq!(session.established().unwrap().inbound, inbound);
+        assert_eq!(session.take_established().unwrap().inbound, inbound);
     }
 }
 
@@ -196,7 +196,7 @@ fn stages_by_version_and_type() {
             let mut session = session(ours);
             let input = join(&[&greeting(major, minor), &ready(&[("Socket-Type", theirs.as_bytes())])]);
             assert_eq!(session.input(&input), Ok(input.len()));
-            let established = session.established().unwrap();
+            let established = session.take_established().unwrap();
             assert_eq!(established.version, version);
             assert_eq!(established.stage.is_some(), at_3_0 && version == Version::V3_0);
         }
@@ -207,7 +207,7 @@ fn stages_by_version_and_type() {
 fn a_peer_need_not_tell_its_type() {
     let mut session = session(SocketType::Router);
     session.input(&join(&[&greeting(3, 1), &ready(&[("identity", b"\0id"), ("X-a", b"")])])).unwrap();
-    let peer = session.established().unwrap().peer;
+    let peer = session.take_established().unwrap().peer;
     assert_eq!((peer.socket_type, &*peer.routing_id), (None, &b"\0id"[..]));
     assert_eq!(peer.properties.len(), 2);
 }
@@ -257,7 +257,7 @@ fn feed<'a>(ours: SocketType, pieces: impl IntoIterator<Item = &'a [u8]>) -> Out
             Ok(taken) => used += taken,
         }
     }
-    let established = session.established().map(|established| (established.version, established.peer));
+    let established = session.take_established().map(|established| (established.version, established.peer));
     (Ok((used, established)), out)
 }
 
@@ -297,51 +297,59 @@ fn each_violation_has_its_error() {
     let mut lower = greeting(3, 0);
     lower[12] = b'n';
     let cases: Vec<(&str, Vec<u8>, ProtocolError)> = vec![
-        ("1.0 length 0", b"\0".to_vec(), Clause::IdentityFrame.into()),
-        ("1.0 long length 0", b"\xff\0\0\0\0\0\0\0\0\0".to_vec(), Clause::IdentityFrame.into()),
-        ("1.0 identity of 256", b"\xff\0\0\0\0\0\0\x01\x01\0".to_vec(), Clause::IdentityLength.into()),
-        ("1.0 identity of 2^63", b"\xff\x80\0\0\0\0\0\0\0\0".to_vec(), Clause::IdentityLength.into()),
+        ("1.0 length 0", b"\0".to_vec(), Violation::IdentityFrame.into()),
+        ("1.0 long length 0", b"\xff\0\0\0\0\0\0\0\0\0".to_vec(), Violation::IdentityFrame.into()),
+        ("1.0 identity of 256", b"\xff\0\0\0\0\0\0\x01\x01\0".to_vec(), Violation::IdentityLength.into()),
+        ("1.0 identity of 2^63", b"\xff\x80\0\0\0\0\0\0\0\0".to_vec(), Violation::IdentityLength.into()),
         ("2.0 unknown type", join(&[SIGNATURE, b"\x01\x15"]), Mismatch::UnknownSocketType.into()),
         ("2.0 other type", join(&[SIGNATURE, b"\x01\x02"]), mismatch(SocketType::Sub)),
         ("revision 0 other type", join(&[SIGNATURE, b"\0\x02"]), mismatch(SocketType::Sub)),
-        ("2.0 identity goes on", join(&[SIGNATURE, b"\x01\x05\x01\x02"]), Clause::IdentityFrame.into()),
-        ("2.0 identity is a command", join(&[SIGNATURE, b"\x01\x05\x04\x02"]), Clause::ReservedFlags.into()),
-        ("2.0 identity flags", join(&[SIGNATURE, b"\x01\x05\x80"]), Clause::ReservedFlags.into()),
+        ("2.0 identity goes on", join(&[SIGNATURE, b"\x01\x05\x01\x02"]), Violation::IdentityFrame.into()),
+        (
+            "2.0 identity is a command",
+            join(&[SIGNATURE, b"\x01\x05\x04\x02"]),
+            Violation::ReservedFlags.into(),
+        ),
+        ("2.0 identity flags", join(&[SIGNATURE, b"\x01\x05\x80"]), Violation::ReservedFlags.into()),
         (
             "2.0 identity of 256",
             join(&[SIGNATURE, b"\x01\x05\x02\0\0\0\0\0\0\x01\0"]),
-            Clause::IdentityLength.into(),
+            Violation::IdentityLength.into(),
         ),
         ("other mechanism", plain, Mismatch::Mechanism.into()),
-        ("mechanism name", lower, Clause::MechanismName.into()),
-        ("message", after(b"\0\x05"), Clause::UnexpectedMessage.into()),
-        ("long message", after(b"\x02\0\0\0\0\0\0\0\0"), Clause::UnexpectedMessage.into()),
-        ("reserved flags", after(b"\xf8"), Clause::ReservedFlags.into()),
-        ("command with more", after(b"\x05"), Clause::CommandWithMore.into()),
-        ("2^63 bytes", after(b"\x06\x80\0\0\0\0\0\0\0"), Clause::FrameLength.into()),
+        ("mechanism name", lower, Violation::MechanismName.into()),
+        ("message", after(b"\0\x05"), Violation::UnexpectedMessage.into()),
+        ("long message", after(b"\x02\0\0\0\0\0\0\0\0"), Violation::UnexpectedMessage.into()),
+        ("reserved flags", after(b"\xf8"), Violation::ReservedFlags.into()),
+        ("command with more", after(b"\x05"), Violation::CommandWithMore.into()),
+        ("2^63 bytes", after(b"\x06\x80\0\0\0\0\0\0\0"), Violation::FrameLength.into()),
         ("64 KiB and one", after(b"\x06\0\0\0\0\0\x01\0\x01"), too_large(65_537)),
         ("2^63-1 bytes", after(b"\x06\x7f\xff\xff\xff\xff\xff\xff\xff"), too_large(i64::MAX as u64)),
-        ("empty command", after(b"\x04\0"), Clause::UnexpectedCommand.into()),
-        ("name cut off", after(b"\x04\x03\x05RE"), Clause::UnexpectedCommand.into()),
-        ("other command", after(&frame(4, b"\x04PING\0\0")), Clause::UnexpectedCommand.into()),
-        ("PLAIN's first command", after(&frame(4, b"\x05HELLO\0\0")), Clause::UnexpectedCommand.into()),
-        ("property cut off", ready_body(b"\x0bSocket-Type\0\0\0\x06DEALE"), Clause::PropertyTruncated.into()),
-        ("property without a name", ready_body(b"\0\0\0\0\0"), Clause::PropertyName.into()),
-        ("property name", ready_body(b"\x01 \0\0\0\0"), Clause::PropertyName.into()),
-        ("property of 2^31", ready_body(b"\x01a\x80\0\0\0"), Clause::PropertyLength.into()),
-        ("property twice", ready_body(b"\x01a\0\0\0\0\x01A\0\0\0\0"), Clause::PropertyDuplicate.into()),
+        ("empty command", after(b"\x04\0"), Violation::UnexpectedCommand.into()),
+        ("name cut off", after(b"\x04\x03\x05RE"), Violation::UnexpectedCommand.into()),
+        ("other command", after(&frame(4, b"\x04PING\0\0")), Violation::UnexpectedCommand.into()),
+        ("PLAIN's first command", after(&frame(4, b"\x05HELLO\0\0")), Violation::UnexpectedCommand.into()),
+        (
+            "property cut off",
+            ready_body(b"\x0bSocket-Type\0\0\0\x06DEALE"),
+            Violation::PropertyTruncated.into(),
+        ),
+        ("property without a name", ready_body(b"\0\0\0\0\0"), Violation::PropertyName.into()),
+        ("property name", ready_body(b"\x01 \0\0\0\0"), Violation::PropertyName.into()),
+        ("property of 2^31", ready_body(b"\x01a\x80\0\0\0"), Violation::PropertyLength.into()),
+        ("property twice", ready_body(b"\x01a\0\0\0\0\x01A\0\0\0\0"), Violation::PropertyDuplicate.into()),
         ("unknown type", ready_body(b"\x0bSocket-Type\0\0\0\x03FOO"), Mismatch::UnknownSocketType.into()),
         ("other type", ready_body(b"\x0bSocket-Type\0\0\0\x03SUB"), mismatch(SocketType::Sub)),
         (
             "identity of 256",
             after(&ready(&[("Socket-Type", b"DEALER"), ("Identity", &[b'x'; 256])])),
-            Clause::IdentityLength.into(),
+            Violation::IdentityLength.into(),
         ),
         ("refused", after(&frame(4, b"\x05ERROR\x04what")), refused(None)),
         ("refused with a status", after(&frame(4, b"\x05ERROR\x03400")), refused(Some(400))),
-        ("reason cut off", after(&frame(4, b"\x05ERROR\x09400")), Clause::MalformedError.into()),
-        ("reason too short", after(&frame(4, b"\x05ERROR\x02400")), Clause::MalformedError.into()),
-        ("no reason", after(&frame(4, b"\x05ERROR")), Clause::MalformedError.into()),
+        ("reason cut off", after(&frame(4, b"\x05ERROR\x09400")), Violation::MalformedError.into()),
+        ("reason too short", after(&frame(4, b"\x05ERROR\x02400")), Violation::MalformedError.into()),
+        ("no reason", after(&frame(4, b"\x05ERROR")), Violation::MalformedError.into()),
     ];
     for (what, input, error) in cases {
         let mut whole = session(SocketType::Router);
@@ -379,7 +387,7 @@ fn a_command_just_within_bounds_is_taken() {
     let mut session = session(SocketType::Pull);
     let input = join(&[&greeting(3, 1), &ready(&list)]);
     assert_eq!(session.input(&input), Ok(64 + 9 + 65_536));
-    assert!(session.established().is_some());
+    assert!(session.take_established().is_some());
 }
 
 #[test]
@@ -427,7 +435,8 @@ fn every_pair_of_types() {
                 let [at_a, at_b] = converse(&mut a, &mut b, step);
                 if ours.accepts(theirs) {
                     assert_eq!((at_a, at_b), (Ok(()), Ok(())));
-                    let (seen_by_a, seen_by_b) = (a.established().unwrap(), b.established().unwrap());
+                    let (seen_by_a, seen_by_b) =
+                        (a.take_established().unwrap(), b.take_established().unwrap());
                     assert_eq!(seen_by_a.version, Version::V3_1);
                     assert_eq!(seen_by_a.peer.socket_type, Some(theirs));
                     assert_eq!(seen_by_b.peer.socket_type, Some(ours));
@@ -437,7 +446,7 @@ fn every_pair_of_types() {
                 } else {
                     assert_eq!(at_a, Err(Mismatch::SocketType { ours, theirs }.into()));
                     assert_eq!(at_b, Err(Mismatch::SocketType { ours: theirs, theirs: ours }.into()));
-                    assert!(a.established().is_none() && b.established().is_none());
+                    assert!(a.take_established().is_none() && b.take_established().is_none());
                 }
             }
         }
@@ -450,8 +459,8 @@ fn ends(ours: SocketType, start: &[u8], filler: u8) -> bool {
     let mut bytes = start.to_vec();
     bytes.resize(start.len() + 70_000, filler);
     match session.input(&bytes) {
-        Ok(taken) => taken < bytes.len() && session.established().is_some(),
-        Err(_) => session.established().is_none(),
+        Ok(taken) => taken < bytes.len() && session.take_established().is_some(),
+        Err(_) => session.take_established().is_none(),
     }
 }
 

@@ -33,8 +33,8 @@ impl Stage for Chain {
         passed.and(opened)
     }
 
-    fn exhausted(&self) -> bool {
-        self.inner.exhausted() || self.outer.exhausted()
+    fn is_out_of_memory(&self) -> bool {
+        self.inner.is_out_of_memory() || self.outer.is_out_of_memory()
     }
 
     fn buffered(&self) -> usize {

@@ -56,18 +56,18 @@ pub trait Stage: Send {
 
     /// True if there was no memory for sealing. The sealed bytes are then incomplete and must not
     /// be written.
-    fn exhausted(&self) -> bool {
+    fn is_out_of_memory(&self) -> bool {
         false
     }
 
     /// True if the peer has ended the connection in an orderly way and will send no further frames.
-    fn ended(&self) -> bool {
+    fn is_closed(&self) -> bool {
         false
     }
 
     /// Ends the connection from this side: appends the bytes that announce the end to the peer.
     /// They must be the last bytes of the connection.
-    fn finish(&mut self, _out: &mut Vec<u8>) {}
+    fn close(&mut self, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes held back in both directions together, waiting for more input.
     /// The stage bounds this number for any input.

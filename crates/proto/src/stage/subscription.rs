@@ -6,7 +6,7 @@
 
 use super::rewrite::Head;
 use crate::command::{cancel_prefix, subscribe_prefix};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{COMMAND, Header, MAX_BODY, decode_header, put_header};
 
 /// Kind of a plain command, judged by the first bytes of its body.
@@ -69,7 +69,7 @@ pub(super) fn open_head(
             let topic_len = header.body_len - 1;
             let body_len = topic_len + prefix.len() as u64;
             if body_len > MAX_BODY {
-                return Err(Clause::FrameLength.into());
+                return Err(Violation::FrameLength.into());
             }
             put_header(out, COMMAND, body_len);
             out.extend_from_slice(prefix);

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::command::{put_cancel, put_error, put_ping, put_pong, put_subscribe};
-use crate::error::Clause;
+use crate::error::Violation;
 use crate::frame::{self, COMMAND, MORE, decode_header};
 
 type Direction = fn(&mut dyn Stage, &[u8], &mut Vec<u8>) -> Result<(), ProtocolError>;
@@ -227,22 +227,22 @@ fn commands_of_3_0_pass_inward() {
 #[test]
 fn wrong_bytes_have_their_error() {
     for ours in [SocketType::Pub, SocketType::Pull] {
-        fails(|| v2::v2(ours), b"\x04\x05", Clause::ReservedFlags);
-        fails(|| v2::v2(ours), b"\0\x01a\x06", Clause::ReservedFlags);
+        fails(|| v2::v2(ours), b"\x04\x05", Violation::ReservedFlags);
+        fails(|| v2::v2(ours), b"\0\x01a\x06", Violation::ReservedFlags);
         for make in [v2::v2, v2::v3_0] {
-            fails(|| make(ours), b"\x08", Clause::ReservedFlags);
-            fails(|| make(ours), b"\0\x02ab\x80", Clause::ReservedFlags);
-            fails(|| make(ours), b"\x02\x80\0\0\0\0\0\0\0", Clause::FrameLength);
+            fails(|| make(ours), b"\x08", Violation::ReservedFlags);
+            fails(|| make(ours), b"\0\x02ab\x80", Violation::ReservedFlags);
+            fails(|| make(ours), b"\x02\x80\0\0\0\0\0\0\0", Violation::FrameLength);
         }
-        fails(|| v2::v3_0(ours), b"\x05", Clause::CommandWithMore);
-        fails(|| v1::v1(ours), b"\xff\x80\0\0\0\0\0\0\x01", Clause::FrameLength);
-        fails(|| v1::v1(ours), &[0xFF; 9], Clause::FrameLength);
+        fails(|| v2::v3_0(ours), b"\x05", Violation::CommandWithMore);
+        fails(|| v1::v1(ours), b"\xff\x80\0\0\0\0\0\0\x01", Violation::FrameLength);
+        fails(|| v1::v1(ours), &[0xFF; 9], Violation::FrameLength);
     }
     // 2^63-1 bytes are a valid frame, but not after a prefix is added.
     for make in [v2::v2, v2::v3_0] {
-        fails(|| make(SocketType::Pub), b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff\x01", Clause::FrameLength);
+        fails(|| make(SocketType::Pub), b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff\x01", Violation::FrameLength);
     }
-    fails(|| v1::v1(SocketType::Pub), b"\xff\x80\0\0\0\0\0\0\0\0\x01", Clause::FrameLength);
+    fails(|| v1::v1(SocketType::Pub), b"\xff\x80\0\0\0\0\0\0\0\0\x01", Violation::FrameLength);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
 use super::subscription::{open_head, seal_head};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{Header, MAX_BODY, MORE};
 use crate::socket_type::SocketType;
 
@@ -90,7 +90,7 @@ fn decode(bytes: &[u8]) -> Result<Decoded, ProtocolError> {
     };
     let Some(body_len) = len.checked_sub(1) else { return Ok(Decoded::Void(len_octets)) };
     if body_len > MAX_BODY {
-        return Err(Clause::FrameLength.into());
+        return Err(Violation::FrameLength.into());
     }
     let Some(flags) = bytes.get(len_octets) else { return Ok(Decoded::Short) };
     Ok(Decoded::Frame(Header { flags: flags & MORE, body_len, header_len: len_octets + 1 }))

@@ -8,7 +8,7 @@
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
 use super::subscription::{open_head, seal_head};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{COMMAND, decode_header, put_header};
 use crate::socket_type::SocketType;
 
@@ -53,7 +53,7 @@ impl Stage for V2 {
         let Self { open, commands, takes_subscriptions, inside_message, .. } = self;
         open.push(wire, out, |bytes, out| {
             if !*commands && bytes.first().is_some_and(|flags| flags & COMMAND != 0) {
-                return Err(Clause::ReservedFlags.into());
+                return Err(Violation::ReservedFlags.into());
             }
             let Some(header) = decode_header(bytes)? else { return Ok(Head::Short) };
             if header.is_command() {

@@ -11,7 +11,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion, version};
 
-use super::identity::{Identity, Shows};
+use super::identity::{CertificateChooser, Identity};
 use super::verifier::{Clients, Servers, Trusted};
 
 /// Fault in the given certificates, keys or names.
@@ -140,7 +140,7 @@ impl TlsConfig {
             .map_err(|_| BadCredentials::Key)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut config = match shows.and_then(Shows::first) {
+        let mut config = match shows.and_then(CertificateChooser::first) {
             Some(own) => builder.with_client_cert_resolver(Arc::new(own)),
             None => builder.with_no_client_auth(),
         };

@@ -27,7 +27,7 @@ pub struct Identity<'a> {
 
 impl Identity<'_> {
     /// Returns each certificate that has a key, with its chain, in the order of the text.
-    pub(super) fn read(&self, provider: &CryptoProvider) -> Result<Shows, BadCredentials> {
+    pub(super) fn read(&self, provider: &CryptoProvider) -> Result<CertificateChooser, BadCredentials> {
         let certificates = certificates_in(self.certificates).ok_or(BadCredentials::Certificate)?;
         let mut keys = Vec::new();
         for key in PrivateKeyDer::pem_slice_iter(self.key) {
@@ -50,15 +50,15 @@ impl Identity<'_> {
                 }
             }
         }
-        Ok(Shows(shows.into_iter().map(Arc::new).collect()))
+        Ok(CertificateChooser(shows.into_iter().map(Arc::new).collect()))
     }
 }
 
 /// Certificates that this end can show, at least one.
 #[derive(Debug)]
-pub(super) struct Shows(Vec<Arc<CertifiedKey>>);
+pub(super) struct CertificateChooser(Vec<Arc<CertifiedKey>>);
 
-impl Shows {
+impl CertificateChooser {
     /// Returns only the first certificate.
     pub(super) fn first(self) -> Option<SingleCertAndKey> {
         self.0.into_iter().next().map(SingleCertAndKey::from)
@@ -67,7 +67,7 @@ impl Shows {
 
 /// Chooses the first certificate that has the name that the client asks for (RFC 6066, 3) and a
 /// kind of key that the client knows. If no certificate fits, chooses the first one of all.
-impl ResolvesServerCert for Shows {
+impl ResolvesServerCert for CertificateChooser {
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let knows = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(client.signature_schemes()).is_some();
         let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());

@@ -95,7 +95,7 @@ fn talk<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize) -> Result<[Vec<u8>; 2]
 /// Returns the faults that client and server report.
 fn faults(client: &TlsConfig, server: &TlsConfig) -> [TlsFault; 2] {
     let faults = talk(&mut pair(client, server), 1000).expect_err("they are not to get on");
-    assert!(faults.iter().all(ProtocolError::may_pass));
+    assert!(faults.iter().all(ProtocolError::is_retryable));
     faults.map(|fault| match fault {
         ProtocolError::Tls(fault) => fault,
         other => panic!("{other}"),
@@ -129,13 +129,13 @@ fn exchange<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize, plain: &[u8], expe
         assert!(out == expected);
     }
     let mut wire = Vec::new();
-    ends[0].finish(&mut wire);
+    ends[0].close(&mut wire);
     ends[1].open(&wire, &mut Vec::new()).unwrap();
-    assert!(ends[1].ended() && !ends[0].ended());
+    assert!(ends[1].is_closed() && !ends[0].is_closed());
 }
 
 #[test]
-fn of_several_certificates_the_one_with_the_name_is_shown() {
+fn server_sends_the_certificate_for_the_requested_name() {
     // Each certificate is accepted by a client that trusts only that one, which shows the server's
     // choice.
     let [first, second] = [CERTIFICATE, certificates::SERVER.as_bytes()];
@@ -159,7 +159,7 @@ fn of_several_certificates_the_one_with_the_name_is_shown() {
 }
 
 #[test]
-fn what_is_sealed_before_the_handshake_waits_for_its_end() {
+fn bytes_sealed_early_are_sent_after_the_handshake() {
     let ca = certificates::CA.as_bytes();
     let mut ends =
         pair(&trusting(ca, Some("localhost")), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
@@ -193,7 +193,7 @@ fn a_server_has_to_be_trusted_by_its_name() {
 }
 
 #[test]
-fn what_has_expired_is_of_no_use() {
+fn expired_certificates_are_refused() {
     let expired = identity(certificates::EXPIRED, certificates::EXPIRED_KEY);
     let at = TlsConfig::server(expired, None, Versions::Tls13).unwrap();
     let ca = certificates::CA.as_bytes();
@@ -205,7 +205,7 @@ fn what_has_expired_is_of_no_use() {
 }
 
 #[test]
-fn what_is_trusted_itself_needs_no_name() {
+fn pinned_certificates_need_no_matching_name() {
     let own = identity(certificates::SELF_SIGNED, certificates::SELF_SIGNED_KEY);
     let at = TlsConfig::server(own, None, Versions::Tls13).unwrap();
     let itself = trusting(certificates::SELF_SIGNED.as_bytes(), Some("example.org"));
@@ -230,9 +230,9 @@ fn clients_prove_what_they_are() {
     let alice = identity(certificates::CLIENT, certificates::CLIENT_KEY);
     let mut ends = pair(&with(Some(alice)), &at);
     talk(&mut ends, 1000).unwrap();
-    assert_eq!(ends[0].shown(), None, "the server is known by the name that was asked for");
-    let shown = ends[1].shown().unwrap();
-    assert_eq!((&*shown.user, shown.judged, shown.certificates.len()), ("alice", 7, 1));
+    assert_eq!(ends[0].peer_certificates(), None, "the server is known by the name that was asked for");
+    let shown = ends[1].peer_certificates().unwrap();
+    assert_eq!((&*shown.user, shown.verified_by, shown.certificates.len()), ("alice", 7, 1));
     assert!(at.admits(&shown.certificates));
     assert_eq!(faults(&with(None), &at), [TlsFault::Refused(116), TlsFault::NoCertificate]);
     let mallory = identity(certificates::OTHER_CLIENT, certificates::OTHER_CLIENT_KEY);
@@ -250,7 +250,7 @@ fn clients_prove_what_they_are() {
     // A client shows no certificate to a server that does not ask for one.
     let mut ends = pair(&with(Some(alice)), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
     talk(&mut ends, 1000).unwrap();
-    assert_eq!(ends[1].shown(), None);
+    assert_eq!(ends[1].peer_certificates(), None);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_client_without_a_common_name_goes_by_another() {
         TlsConfig::client(certificates::CA.as_bytes(), [], Some(own), None, "localhost", Versions::Tls13);
     let mut ends = pair(&client.unwrap(), &at);
     talk(&mut ends, 1000).unwrap();
-    assert_eq!(ends[1].shown().unwrap().user, "spiffe://example.org/mallory");
+    assert_eq!(ends[1].peer_certificates().unwrap().user, "spiffe://example.org/mallory");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn credentials_are_checked_at_once() {
 }
 
 #[test]
-fn what_is_not_tls_is_refused() {
+fn bytes_that_are_not_tls_are_refused() {
     for wire in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\xff\0\0\0\0\0\0\0\x01\x7f", b"\x16\x03\x01\xff\xff"] {
         for end in
             &mut pair(&trusting(CERTIFICATE, None), &TlsConfig::server(OWN, None, Versions::Tls13).unwrap())

@@ -22,16 +22,16 @@ pub(super) fn name(certificate: &CertificateDer<'_>) -> String {
     let Ok(parsed) = EndEntityCert::try_from(certificate) else { return String::new() };
     let common = common_name(parsed.subject());
     let found = match common {
-        Found::Nothing => parsed.valid_uri_names().next().or_else(|| parsed.valid_dns_names().next()),
-        Found::One(name) => Some(name),
-        Found::Nonsense => None,
+        CommonName::Nothing => parsed.valid_uri_names().next().or_else(|| parsed.valid_dns_names().next()),
+        CommonName::One(name) => Some(name),
+        CommonName::Nonsense => None,
     };
     let is_good = |name: &&str| name.len() <= LONGEST && !name.chars().any(char::is_control);
     found.filter(is_good).unwrap_or_default().to_owned()
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Found<'a> {
+enum CommonName<'a> {
     Nothing,
     One(&'a str),
     /// Two common names, or one that is not text. Such a name could be mistaken for another.
@@ -39,12 +39,12 @@ enum Found<'a> {
 }
 
 /// Finds the common name in the parts of a distinguished name.
-fn common_name(mut subject: &[u8]) -> Found<'_> {
-    let mut found = Found::Nothing;
+fn common_name(mut subject: &[u8]) -> CommonName<'_> {
+    let mut found = CommonName::Nothing;
     while !subject.is_empty() {
-        let Some(mut set) = take(&mut subject, SET) else { return Found::Nonsense };
+        let Some(mut set) = take(&mut subject, SET) else { return CommonName::Nonsense };
         while !set.is_empty() {
-            let Some(mut pair) = take(&mut set, SEQUENCE) else { return Found::Nonsense };
+            let Some(mut pair) = take(&mut set, SEQUENCE) else { return CommonName::Nonsense };
             if take(&mut pair, OBJECT_IDENTIFIER) != Some(COMMON_NAME) {
                 continue;
             }
@@ -53,8 +53,8 @@ fn common_name(mut subject: &[u8]) -> Found<'_> {
                 .find_map(|tag| take(&mut pair, tag))
                 .and_then(|bytes| std::str::from_utf8(bytes).ok());
             found = match (text, found) {
-                (Some(text), Found::Nothing) if !text.is_empty() => Found::One(text),
-                _ => return Found::Nonsense,
+                (Some(text), CommonName::Nothing) if !text.is_empty() => CommonName::One(text),
+                _ => return CommonName::Nonsense,
             };
         }
     }
@@ -93,9 +93,9 @@ mod tests {
     fn a_subject_has_one_common_name_or_none() {
         let organisation = part(&[0x55, 0x04, 0x0a], UTF8_STRING, b"Example");
         let one = part(COMMON_NAME, PRINTABLE_STRING, b"one");
-        assert_eq!(common_name(&[]), Found::Nothing);
-        assert_eq!(common_name(&organisation), Found::Nothing);
-        assert_eq!(common_name(&[organisation.clone(), one.clone()].concat()), Found::One("one"));
+        assert_eq!(common_name(&[]), CommonName::Nothing);
+        assert_eq!(common_name(&organisation), CommonName::Nothing);
+        assert_eq!(common_name(&[organisation.clone(), one.clone()].concat()), CommonName::One("one"));
         for wrong in [
             [one.clone(), one.clone()].concat(),
             part(COMMON_NAME, UTF8_STRING, b"\xff"),
@@ -105,12 +105,12 @@ mod tests {
             b"\x31\x84\0\0\0\0".to_vec(),
             b"\x31".to_vec(),
         ] {
-            assert_eq!(common_name(&wrong), Found::Nonsense, "{wrong:x?}");
+            assert_eq!(common_name(&wrong), CommonName::Nonsense, "{wrong:x?}");
         }
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_name() {
+    fn invalid_certificate_has_no_name() {
         assert_eq!(name(&CertificateDer::from(&b"nonsense"[..])), "");
     }
 }

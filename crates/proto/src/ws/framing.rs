@@ -6,7 +6,7 @@
 //! each kind: if a peer floods us with pings, we answer only the last one (section 5.5.3).
 
 use super::mask::{self, Masks};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{COMMAND, MAX_BODY, MORE, decode_header, put_header};
 use crate::handshake::MAX_COMMAND;
 use crate::memory::extend;
@@ -177,7 +177,7 @@ impl Sealer {
 
 /// Requests in the peer's control frames.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct ControlFrames {
     /// The payload of the last ping.
     pub(super) ping: Option<Vec<u8>>,
     /// Status of a close frame, to be returned to the peer.
@@ -207,7 +207,7 @@ pub(super) struct Opener {
     limit: Option<u64>,
     header: Vec<u8>,
     payload: Payload,
-    left: u64,
+    remaining: u64,
     mask: [u8; 4],
     phase: usize,
     /// The fragments received so far, starting with the octet of flags.
@@ -222,7 +222,7 @@ impl Opener {
             limit: None,
             header: Vec::new(),
             payload: Payload::None,
-            left: 0,
+            remaining: 0,
             mask: [0; 4],
             phase: 0,
             fragments: None,
@@ -240,8 +240,12 @@ impl Opener {
 
     /// Takes the next bytes from the wire and appends ZMTP frames. Ignores all bytes after a close
     /// frame.
-    pub(super) fn push(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<Said, ProtocolError> {
-        let mut said = Said::default();
+    pub(super) fn push(
+        &mut self,
+        mut wire: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<ControlFrames, ProtocolError> {
+        let mut said = ControlFrames::default();
         loop {
             if let Payload::None = self.payload {
                 let Some((&octet, rest)) = wire.split_first() else { return Ok(said) };
@@ -252,12 +256,12 @@ impl Opener {
                     continue;
                 }
             }
-            let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(wire.len());
+            let take = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(wire.len());
             let (bytes, rest) = wire.split_at(take);
             wire = rest;
-            self.left -= take as u64;
+            self.remaining -= take as u64;
             self.take(bytes, out)?;
-            if self.left > 0 {
+            if self.remaining > 0 {
                 return Ok(said);
             }
             match std::mem::replace(&mut self.payload, Payload::None) {
@@ -283,7 +287,7 @@ impl Opener {
         let in_message = self.fragments.is_some();
         let in_place = opcode >= CLOSE || in_message == (opcode == CONTINUATION);
         if !known || !in_place || (second & MASKED != 0) != self.masked {
-            return Err(Clause::WebSocketFrame.into());
+            return Err(Violation::WebSocketFrame.into());
         }
         let (length, mask) = match second & !MASKED {
             126 => match rest.split_first_chunk() {
@@ -297,7 +301,7 @@ impl Opener {
             short => (short.into(), rest),
         };
         if length > MAX_BODY || opcode >= CLOSE && (!fin || length > MAX_CONTROL) {
-            return Err(Clause::WebSocketFrame.into());
+            return Err(Violation::WebSocketFrame.into());
         }
         if self.masked {
             let Some(mask) = mask.first_chunk() else { return Ok(()) };
@@ -305,9 +309,9 @@ impl Opener {
         }
         debug_assert!(self.header.len() <= MAX_HEADER);
         self.header.clear();
-        (self.left, self.phase) = (length, 0);
+        (self.remaining, self.phase) = (length, 0);
         self.payload = match opcode {
-            BINARY if fin && length == 0 => return Err(Clause::WebSocketFrame.into()),
+            BINARY if fin && length == 0 => return Err(Violation::WebSocketFrame.into()),
             BINARY if fin => Payload::Flags,
             BINARY | CONTINUATION => {
                 self.fragments.get_or_insert_default();
@@ -324,7 +328,7 @@ impl Opener {
     fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
         let come = (self.fragments.as_ref().map_or(0, Vec::len) as u64).saturating_add(more as u64);
         let (size, limit) = match self.limit {
-            Some(limit) => (come.saturating_add(self.left), limit),
+            Some(limit) => (come.saturating_add(self.remaining), limit),
             None => (come, MAX_COMMAND),
         };
         // Does not count the octet of flags.
@@ -337,7 +341,7 @@ impl Opener {
         let mut bytes = bytes;
         if let (Payload::Flags, Some((flags, body))) = (&self.payload, bytes.split_first()) {
             let flags = zmtp_flags(flags ^ self.mask[0])?;
-            put_header(out, flags, self.left + body.len() as u64);
+            put_header(out, flags, self.remaining + body.len() as u64);
             self.payload = Payload::Body;
             self.phase = 1;
             bytes = body;
@@ -361,7 +365,7 @@ impl Opener {
 
     fn put_together(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let message = self.fragments.take().unwrap_or_default();
-        let (flags, body) = message.split_first().ok_or(Clause::WebSocketFrame)?;
+        let (flags, body) = message.split_first().ok_or(Violation::WebSocketFrame)?;
         put_header(out, zmtp_flags(*flags)?, body.len() as u64);
         extend(out, body)
     }
@@ -372,6 +376,6 @@ fn zmtp_flags(zws: u8) -> Result<u8, ProtocolError> {
         0 => Ok(0),
         ZWS_MORE => Ok(MORE),
         ZWS_COMMAND => Ok(COMMAND),
-        _ => Err(Clause::WebSocketFrame.into()),
+        _ => Err(Violation::WebSocketFrame.into()),
     }
 }

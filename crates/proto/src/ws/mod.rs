@@ -18,7 +18,7 @@ mod mask;
 mod opening;
 
 use crate::carrier::Carrier;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::greeting;
 use crate::socket_type::SocketType;
 use crate::stage::Stage;
@@ -180,7 +180,7 @@ impl Stage for WebSocket {
             Phase::Open => self.open_frames(wire, out),
             // Bytes after a close frame have no meaning.
             Phase::Closed if self.ended => Ok(()),
-            Phase::Closed => Err(Clause::WebSocketFrame.into()),
+            Phase::Closed => Err(Violation::WebSocketFrame.into()),
         }
     }
 
@@ -189,7 +189,7 @@ impl Stage for WebSocket {
         opening + self.held.len() + self.sealer.buffered() + self.opener.buffered()
     }
 
-    fn exhausted(&self) -> bool {
+    fn is_out_of_memory(&self) -> bool {
         self.sealer.exhausted()
     }
 
@@ -197,11 +197,11 @@ impl Stage for WebSocket {
         !self.http.is_empty() || self.sealer.has_control()
     }
 
-    fn ended(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.ended
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
+    fn close(&mut self, out: &mut Vec<u8>) {
         if let Phase::Open = self.phase {
             self.sealer.close(&framing::NORMAL.to_be_bytes());
             self.phase = Phase::Closed;
@@ -211,7 +211,7 @@ impl Stage for WebSocket {
 }
 
 impl Carrier for WebSocket {
-    fn established(&mut self) {
+    fn complete_handshake(&mut self) {
         self.opener.set_limit(self.max_msg_size.unwrap_or(u64::MAX));
     }
 

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use sha1::{Digest, Sha1};
 
 use super::Role;
-use crate::error::Clause;
+use crate::error::Violation;
 
 /// The largest head of a request or an answer, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
@@ -66,7 +66,7 @@ impl Opening {
         &mut self,
         wire: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<(Protocol, Vec<u8>)>, Clause> {
+    ) -> Result<Option<(Protocol, Vec<u8>)>, Violation> {
         const END: &[u8] = b"\r\n\r\n";
         let from = self.head.len().saturating_sub(END.len() - 1);
         let room = MAX_HEAD - self.head.len();
@@ -90,7 +90,7 @@ impl Opening {
         Ok(Some((settled?, rest)))
     }
 
-    fn judge_request(&self, out: &mut Vec<u8>) -> Result<Protocol, Clause> {
+    fn judge_request(&self, out: &mut Vec<u8>) -> Result<Protocol, Violation> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         if !matches!(request.parse(&self.head), Ok(httparse::Status::Complete(_))) {
@@ -131,20 +131,20 @@ impl Opening {
         protocol(token, self.mechanism)
     }
 
-    fn refuse(&self, out: &mut Vec<u8>, status: &str) -> Clause {
+    fn refuse(&self, out: &mut Vec<u8>, status: &str) -> Violation {
         if self.accept.is_none() {
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             out.extend_from_slice(answer.as_bytes());
         }
-        Clause::WebSocketOpening
+        Violation::WebSocketOpening
     }
 }
 
-fn judge_answer(head: &[u8], accept: &str, mechanism: &str) -> Result<Protocol, Clause> {
+fn judge_answer(head: &[u8], accept: &str, mechanism: &str) -> Result<Protocol, Violation> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     if !matches!(response.parse(head), Ok(httparse::Status::Complete(_))) || response.code != Some(101) {
-        return Err(Clause::WebSocketOpening);
+        return Err(Violation::WebSocketOpening);
     }
     let head = Head(response.headers);
     let good = head.has("Upgrade", "websocket")
@@ -153,7 +153,7 @@ fn judge_answer(head: &[u8], accept: &str, mechanism: &str) -> Result<Protocol, 
         // We have not asked for extensions.
         && head.first("Sec-WebSocket-Extensions").is_none();
     let protocol = head.first("Sec-WebSocket-Protocol").and_then(|name| protocol(name, mechanism));
-    protocol.filter(|_| good).ok_or(Clause::WebSocketOpening)
+    protocol.filter(|_| good).ok_or(Violation::WebSocketOpening)
 }
 
 /// Returns the meaning of a protocol name for an end with this mechanism.

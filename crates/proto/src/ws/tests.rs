@@ -1,5 +1,5 @@
 use super::*;
-use crate::carrier::carried;
+use crate::carrier::with_carrier;
 use crate::command::put_ping;
 use crate::frame::{COMMAND, MORE, put_header};
 use crate::handshake::MAX_COMMAND;
@@ -64,9 +64,9 @@ impl End {
         let carrier = self.carrier.as_mut().unwrap();
         carrier.seal(self.session.output(), &mut wire);
         self.session.advance_output(usize::MAX >> 1);
-        if let Some(established) = self.session.established() {
+        if let Some(established) = self.session.take_established() {
             let carrier = self.carrier.take().unwrap();
-            self.established = Some(carried(carrier, established, std::mem::take(&mut self.early)));
+            self.established = Some(with_carrier(carrier, established, std::mem::take(&mut self.early)));
         }
         wire
     }
@@ -223,7 +223,7 @@ fn the_bare_protocol_begins_with_a_routing_id() {
 }
 
 #[test]
-fn what_comes_with_the_handshake_is_not_lost() {
+fn frames_after_the_handshake_in_one_read_are_kept() {
     let mut end = End::new(server(SocketType::Pull), session(SocketType::Pull, b""));
     let mut wire = request("", "ZWS2.0").into_bytes();
     wire.extend(masked(0x82, b"\0"));
@@ -245,7 +245,7 @@ fn bad_requests_are_answered() {
         let (mut socket, mut wire) = (server(SocketType::Pair), Vec::new());
         assert_eq!(
             socket.open(request.as_bytes(), &mut Vec::new()),
-            Err(Clause::WebSocketOpening.into()),
+            Err(Violation::WebSocketOpening.into()),
             "{request}"
         );
         socket.seal(&[], &mut wire);
@@ -302,7 +302,7 @@ fn bad_answers_end_it() {
         ("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
     ] {
         let error = judged(&good.replacen(from, to, 1)).unwrap_err();
-        assert!(error == Clause::WebSocketOpening.into() && error.may_pass(), "{to}");
+        assert!(error == Violation::WebSocketOpening.into() && error.is_retryable(), "{to}");
     }
 }
 
@@ -399,7 +399,7 @@ fn malformed_frames() {
         for piece in [1, wire.len()] {
             let (mut end, mut out) = (open_server(SocketType::Pull), Vec::new());
             let result = wire.chunks(piece).try_for_each(|bytes| end.stage().open(bytes, &mut out));
-            assert_eq!(result, Err(Clause::WebSocketFrame.into()), "{name}");
+            assert_eq!(result, Err(Violation::WebSocketFrame.into()), "{name}");
             assert_eq!(end.say(), b"\x88\x02\x03\xea", "{name}: 1002");
             assert_eq!(end.say(), b"");
         }
@@ -437,21 +437,21 @@ fn pings_and_goodbyes() {
     // meaning.
     let goodbye = [masked(0x82, b"\0last"), masked(0x88, b"\x03\xe8why"), b"nonsense".to_vec()].concat();
     end.stage().open(&goodbye, &mut out).unwrap();
-    assert!(end.stage().ended());
+    assert!(end.stage().is_closed());
     assert_eq!(out, frame(0, b"last"));
     assert_eq!(end.say(), b"\x88\x02\x03\xe8");
     end.stage().open(b"more nonsense", &mut out).unwrap();
     let mut wire = Vec::new();
     end.stage().seal(&message, &mut wire);
-    end.stage().finish(&mut wire);
+    end.stage().close(&mut wire);
     assert!(wire.is_empty(), "nothing follows a close frame");
 
     // Our end closes.
     let mut end = open_server(SocketType::Pull);
     let mut wire = Vec::new();
-    end.stage().finish(&mut wire);
+    end.stage().close(&mut wire);
     assert_eq!(wire, b"\x88\x02\x03\xe8");
-    assert!(!end.stage().ended());
+    assert!(!end.stage().is_closed());
 }
 
 #[test]

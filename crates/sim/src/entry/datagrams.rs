@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::{size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{bytes, call, ours, real, room};
+use super::{bytes, call, is_simulated, real_syscall, room};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sendto(
@@ -15,10 +15,10 @@ unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_length: socklen_t,
 ) -> ssize_t {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         let arguments = [fd as usize, from as usize, length, flags as usize, to as usize, to_length as usize];
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_sendto, arguments) } as ssize_t;
+        return unsafe { real_syscall(libc::SYS_sendto, arguments) } as ssize_t;
     }
     // SAFETY: the caller's buffer and address.
     let (from, to) = unsafe { (bytes(from, length), bytes(to.cast(), to_length as usize)) };
@@ -34,11 +34,11 @@ unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_length: *mut socklen_t,
 ) -> ssize_t {
-    if !ours(fd) {
+    if !is_simulated(fd) {
         let arguments =
             [fd as usize, into as usize, length, flags as usize, from as usize, from_length as usize];
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_recvfrom, arguments) } as ssize_t;
+        return unsafe { real_syscall(libc::SYS_recvfrom, arguments) } as ssize_t;
     }
     call("recvfrom", fd, |kernel| {
         let (name, body) = kernel.receive_from(fd)?;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use libc::{size_t, ssize_t};
 
-use super::{call, ours, real, real_of};
+use super::{call, is_simulated, real_of, real_syscall};
 use crate::kernel::{Body, FileKind};
 use crate::raw;
 use crate::world;
@@ -18,7 +18,7 @@ unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
-    let is_ours = ours(fd);
+    let is_ours = is_simulated(fd);
     let mut fd = fd;
     if is_ours {
         world::enter("mmap");
@@ -26,7 +26,7 @@ unsafe extern "C" fn mmap(
     }
     let arguments = [at as usize, length, access as usize, flags as usize, fd as usize, offset as usize];
     // SAFETY: the caller's arguments.
-    let mapped = unsafe { real(libc::SYS_mmap, arguments) as *mut c_void };
+    let mapped = unsafe { real_syscall(libc::SYS_mmap, arguments) as *mut c_void };
     if is_ours && mapped != libc::MAP_FAILED {
         world::with(|world| world.kernel.mapped.insert(mapped as usize, length));
     }
@@ -35,18 +35,18 @@ unsafe extern "C" fn mmap(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
-    crate::stores::flush_all();
+    crate::store_buffer::flush_all();
     world::with(|world| world.kernel.mapped.remove(&(at as usize)));
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
+    unsafe { real_syscall(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
 }
 
 /// Makes a call of the real kernel about simulated memory.
 unsafe fn of_memory(name: &'static str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
     let [a, b, c, d] = rest;
-    if !ours(fd) {
+    if !is_simulated(fd) {
         // SAFETY: the caller's arguments.
-        return unsafe { real(number, [fd as usize, a, b, c, d, 0]) };
+        return unsafe { real_syscall(number, [fd as usize, a, b, c, d, 0]) };
     }
     call(name, fd, |kernel| {
         let real = real_of(kernel, fd)?;
@@ -60,9 +60,9 @@ unsafe fn of_memory(name: &'static str, number: c_long, fd: c_int, rest: [usize;
 unsafe extern "C" fn fallocate(fd: c_int, mode: c_int, from: i64, length: i64) -> c_int {
     let is_full = world::with(|world| {
         let one_in = world.kernel.faults.no_memory;
-        world.kernel.goes_wrong(one_in)
+        world.kernel.draw_fault(one_in)
     });
-    if ours(fd) && is_full == Some(true) {
+    if is_simulated(fd) && is_full == Some(true) {
         return call("fallocate", fd, |_| Err::<i64, _>(libc::ENOSPC)) as c_int;
     }
     // SAFETY: the caller's arguments.
@@ -92,7 +92,7 @@ unsafe extern "C" fn pread64(fd: c_int, into: *mut c_void, length: size_t, from:
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c_int {
-    if world::me().is_some() {
+    if world::current_thread().is_some() {
         // SAFETY: the caller's text.
         let path = unsafe { CStr::from_ptr(path) }.to_bytes();
         if path == b"/proc/loadavg" {
@@ -108,7 +108,7 @@ unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c
                     return Err(libc::EEXIST);
                 }
                 let one_in = kernel.faults.no_memory;
-                if kernel.goes_wrong(one_in) {
+                if kernel.draw_fault(one_in) {
                     return Err(libc::ENOSPC);
                 }
                 let name = c"a file of the simulation".as_ptr() as usize;
@@ -122,7 +122,7 @@ unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c
         }
     }
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_open, [path as usize, flags as usize, mode, 0, 0, 0]) as c_int }
+    unsafe { real_syscall(libc::SYS_open, [path as usize, flags as usize, mode, 0, 0, 0]) as c_int }
 }
 
 #[unsafe(no_mangle)]
@@ -133,10 +133,10 @@ unsafe extern "C" fn statx(
     mask: u32,
     into: *mut libc::statx,
 ) -> c_int {
-    if world::me().is_some() && !path.is_null() {
+    if world::current_thread().is_some() && !path.is_null() {
         // SAFETY: the caller's text.
         let name = unsafe { CStr::from_ptr(path) }.to_bytes();
-        if ours(at) || name.starts_with(PLACE) {
+        if is_simulated(at) || name.starts_with(PLACE) {
             return call("statx", at, |kernel| {
                 let (kind, inode) = match name.is_empty() {
                     true if matches!(kernel.body(at)?, Body::Memory(_)) => {
@@ -165,7 +165,7 @@ unsafe extern "C" fn statx(
     }
     let arguments = [at as usize, path as usize, flags as usize, mask as usize, into as usize, 0];
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_statx, arguments) as c_int }
+    unsafe { real_syscall(libc::SYS_statx, arguments) as c_int }
 }
 
 #[unsafe(no_mangle)]
@@ -178,11 +178,11 @@ unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, length: size_t, at
 unsafe extern "C" fn mkdir(path: *const c_char, mode: usize) -> c_int {
     // SAFETY: the caller's text.
     let name = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if world::me().is_some() && name.starts_with(PLACE) {
+    if world::current_thread().is_some() && name.starts_with(PLACE) {
         return call("mkdir", -1, |kernel| kernel.make_folder(name)) as c_int;
     }
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_mkdir, [path as usize, mode, 0, 0, 0, 0]) as c_int }
+    unsafe { real_syscall(libc::SYS_mkdir, [path as usize, mode, 0, 0, 0, 0]) as c_int }
 }
 
 /// Simulated folders cannot be listed.
@@ -190,7 +190,7 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: usize) -> c_int {
 unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     type Open = unsafe extern "C" fn(*const c_char) -> *mut libc::DIR;
     // SAFETY: the caller's text.
-    if world::me().is_some() && unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(PLACE) {
+    if world::current_thread().is_some() && unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(PLACE) {
         call("opendir", -1, |_| Err::<i64, _>(libc::EACCES));
         return std::ptr::null_mut();
     }
@@ -207,9 +207,9 @@ const PLACE: &[u8] = b"/sim/";
 unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     // SAFETY: the caller's text.
     let name = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if world::me().is_some() && name.starts_with(PLACE) {
+    if world::current_thread().is_some() && name.starts_with(PLACE) {
         return call("unlink", -1, |kernel| kernel.unlink(name)) as c_int;
     }
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_unlink, [path as usize, 0, 0, 0, 0, 0]) as c_int }
+    unsafe { real_syscall(libc::SYS_unlink, [path as usize, 0, 0, 0, 0, 0]) as c_int }
 }

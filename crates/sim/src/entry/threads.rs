@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 
 use libc::{pthread_attr_t, pthread_t, sigset_t};
 
-use super::{finish, real};
+use super::{real_syscall, to_c_result};
 use crate::world::{self, Tid, Wait};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -73,7 +73,7 @@ unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    if world::me().is_none() {
+    if world::current_thread().is_none() {
         // SAFETY: the caller's arguments.
         return unsafe { real_create()(thread, attributes, start, argument) };
     }
@@ -91,7 +91,7 @@ unsafe extern "C" fn pthread_create(
     // SAFETY: written by the call above.
     let handle = unsafe { *thread } as usize;
     world::with(|world| world.set_handle(tid, handle));
-    finish("pthread_create", -1, Ok(i64::from(tid)));
+    to_c_result("pthread_create", -1, Ok(i64::from(tid)));
     0
 }
 
@@ -101,10 +101,10 @@ unsafe extern "C" fn pthread_join(thread: pthread_t, _: *mut *mut c_void) -> c_i
     let Some(tid) = world::with(|world| world.thread_of_handle(thread as usize)).flatten() else {
         return libc::ESRCH;
     };
-    while !world::with(|world| world.is_over(tid)).unwrap_or(true) {
+    while !world::with(|world| world.has_ended(tid)).unwrap_or(true) {
         world::wait(Wait::Thread(tid), None);
     }
-    finish("pthread_join", -1, Ok(0_i64)) as c_int
+    to_c_result("pthread_join", -1, Ok(0_i64)) as c_int
 }
 
 #[unsafe(no_mangle)]
@@ -122,13 +122,14 @@ unsafe extern "C" fn pthread_setname_np(_: pthread_t, name: *const c_char) -> c_
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
-    if what == libc::PR_SET_NAME && world::me().is_some() {
+    if what == libc::PR_SET_NAME && world::current_thread().is_some() {
         // SAFETY: the caller's text.
         return unsafe { pthread_setname_np(0, a as *const c_char) };
     }
     // SAFETY: the caller's arguments.
     unsafe {
-        real(libc::SYS_prctl, [what as usize, a as usize, b as usize, c as usize, d as usize, 0]) as c_int
+        real_syscall(libc::SYS_prctl, [what as usize, a as usize, b as usize, c as usize, d as usize, 0])
+            as c_int
     }
 }
 
@@ -138,11 +139,12 @@ unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut
     let blocks_all =
         !new.is_null() && unsafe { libc::sigismember(new, libc::SIGINT) == 1 } && how != libc::SIG_UNBLOCK;
     if blocks_all {
-        world::with(|world| world.set_deaf(true));
+        world::with(|world| world.set_blocks_signals(true));
     }
     // SAFETY: the caller's arguments; the kernel's sets have 8 bytes.
-    let result =
-        unsafe { real(libc::SYS_rt_sigprocmask, [how as usize, new as usize, old as usize, 8, 0, 0]) };
+    let result = unsafe {
+        real_syscall(libc::SYS_rt_sigprocmask, [how as usize, new as usize, old as usize, 8, 0, 0])
+    };
     if result < 0 { libc::EINVAL } else { 0 }
 }
 
@@ -150,7 +152,9 @@ unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut
 unsafe extern "C" fn sched_getaffinity(pid: c_int, size: usize, into: *mut libc::cpu_set_t) -> c_int {
     let Some(cores) = world::with(|world| world.cores) else {
         // SAFETY: the caller's arguments.
-        let n = unsafe { real(libc::SYS_sched_getaffinity, [pid as usize, size, into as usize, 0, 0, 0]) };
+        let n = unsafe {
+            real_syscall(libc::SYS_sched_getaffinity, [pid as usize, size, into as usize, 0, 0, 0])
+        };
         return if n < 0 { -1 } else { 0 };
     };
     // SAFETY: the caller's room.

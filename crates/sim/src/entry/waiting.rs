@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use libc::{nfds_t, pollfd, timespec};
 
-use super::{call, finish, real, span};
+use super::{call, real_syscall, span, to_c_result};
 use crate::kernel::{Body, Fd, Kernel};
 use crate::world::{self, Wait, Woken};
 
@@ -15,14 +15,14 @@ fn wait_until<T>(
     mut ask: impl FnMut(&mut Kernel) -> Option<T>,
 ) -> Result<Option<T>, i32> {
     // A call that may wait is a place to stop, even if it does not need to wait.
-    if deadline.is_none_or(|deadline| deadline > world::time()) {
+    if deadline.is_none_or(|deadline| deadline > world::current_time()) {
         world::end_if_killed();
     }
     loop {
         if let Some(answer) = world::with(|world| ask(&mut world.kernel)).flatten() {
             return Ok(Some(answer));
         }
-        if deadline.is_some_and(|deadline| deadline <= world::time()) {
+        if deadline.is_some_and(|deadline| deadline <= world::current_time()) {
             return Ok(None);
         }
         if world::wait(waits_for(), deadline) == Woken::Interrupted {
@@ -32,7 +32,7 @@ fn wait_until<T>(
 }
 
 fn deadline_in_millis(timeout: c_int) -> Option<u64> {
-    u64::try_from(timeout).ok().map(|millis| world::time() + millis * 1_000_000)
+    u64::try_from(timeout).ok().map(|millis| world::current_time() + millis * 1_000_000)
 }
 
 fn poll_until(fds: &mut [pollfd], deadline: Option<u64>) -> c_int {
@@ -47,16 +47,17 @@ fn poll_until(fds: &mut [pollfd], deadline: Option<u64>) -> c_int {
         },
     );
     let text = if asked.is_empty() { "sleep" } else { "poll" };
-    finish(text, asked.first().map_or(-1, |(fd, _)| *fd), outcome.map(|ready| ready.unwrap_or(0) as i64))
+    to_c_result(text, asked.first().map_or(-1, |(fd, _)| *fd), outcome.map(|ready| ready.unwrap_or(0) as i64))
         as c_int
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    if world::me().is_none() {
+    if world::current_thread().is_none() {
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_poll, [fds as usize, count as usize, timeout as usize, 0, 0, 0]) }
-            as c_int;
+        return unsafe {
+            real_syscall(libc::SYS_poll, [fds as usize, count as usize, timeout as usize, 0, 0, 0])
+        } as c_int;
     }
     // SAFETY: the caller's array.
     let fds =
@@ -71,10 +72,10 @@ unsafe extern "C" fn ppoll(
     timeout: *const timespec,
     mask: *const libc::sigset_t,
 ) -> c_int {
-    if world::me().is_none() {
+    if world::current_thread().is_none() {
         let arguments = [fds as usize, count as usize, timeout as usize, mask as usize, 8, 0];
         // SAFETY: the caller's arguments.
-        return unsafe { real(libc::SYS_ppoll, arguments) } as c_int;
+        return unsafe { real_syscall(libc::SYS_ppoll, arguments) } as c_int;
     }
     // SAFETY: the caller's array and time.
     let (fds, timeout) = unsafe {
@@ -83,7 +84,7 @@ unsafe extern "C" fn ppoll(
             span(timeout),
         )
     };
-    poll_until(fds, timeout.map(|timeout| world::time().saturating_add(timeout)))
+    poll_until(fds, timeout.map(|timeout| world::current_time().saturating_add(timeout)))
 }
 
 #[unsafe(no_mangle)]
@@ -129,7 +130,7 @@ pub(super) unsafe fn epoll_until(
             Ok(events.len() as i64)
         }
     };
-    finish("epoll_wait", set, answer)
+    to_c_result("epoll_wait", set, answer)
 }
 
 #[unsafe(no_mangle)]
@@ -168,7 +169,7 @@ unsafe extern "C" fn timerfd_settime(
         unsafe { (span(&raw const (*new).it_value), span(&raw const (*new).it_interval)) };
     let mut value = value.unwrap_or(0);
     if flags & libc::TFD_TIMER_ABSTIME != 0 && value > 0 {
-        value = value.saturating_sub(world::time()).max(1);
+        value = value.saturating_sub(world::current_time()).max(1);
     }
     call("timerfd_settime", fd, |kernel| kernel.set_timer(fd, value, interval.unwrap_or(0))) as c_int
 }

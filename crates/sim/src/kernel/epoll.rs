@@ -1,6 +1,6 @@
 //! epoll sets: level and edge triggered, one-shot, nested.
 
-use super::{Answer, Body, Fd, Id, Kernel};
+use super::{Body, Fd, Id, Kernel, SysResult};
 
 #[derive(Default)]
 pub(crate) struct Epoll {
@@ -62,7 +62,7 @@ impl Kernel {
         fd: Fd,
         events: u32,
         data: u64,
-    ) -> Answer {
+    ) -> SysResult {
         let id = self.id(fd)?;
         if matches!(self.objects[&id].body, Body::Memory(_) | Body::Text(..)) {
             return Err(libc::EPERM);
@@ -72,7 +72,7 @@ impl Kernel {
         }
         if operation == libc::EPOLL_CTL_ADD && self.is_connection(id) && self.faults.resets > 0 {
             let watches = self.faults.watches;
-            if self.goes_wrong(watches) {
+            if self.draw_fault(watches) {
                 self.faults.resets -= 1;
                 return Err(libc::ENOSPC);
             }
@@ -100,7 +100,7 @@ impl Kernel {
 
     /// Takes events out of a set. They are not in the order of the members, because the order
     /// depends on when each became ready.
-    pub(crate) fn epoll_take(&mut self, set: Fd, most: usize) -> Answer<Vec<(u32, u64)>> {
+    pub(crate) fn epoll_take(&mut self, set: Fd, most: usize) -> SysResult<Vec<(u32, u64)>> {
         let id = self.id(set)?;
         let Body::Epoll(epoll) = self.body(set)? else { return Err(libc::EINVAL) };
         let mut members = std::mem::take(&mut epoll.members);

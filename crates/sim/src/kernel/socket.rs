@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Answer, Body, Event, Fd, Id, Kernel};
+use super::{Body, Event, Fd, Id, Kernel, SysResult};
 
 mod bytes;
 mod datagrams;
@@ -15,32 +15,32 @@ mod ends;
 mod interfaces;
 mod options;
 
-pub(super) use datagrams::Flight;
+pub(super) use datagrams::DatagramInFlight;
 pub(crate) use interfaces::INTERFACES;
 
 /// Socket address in the format of the system calls.
 pub(super) type Name = Vec<u8>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SocketState {
     New,
     Listening,
     Connecting,
     Connected,
     /// The socket was connected, or its connect failed.
-    Over,
+    Ended,
 }
 
 pub(crate) struct Socket {
     domain: i32,
     kind: i32,
-    state: State,
+    state: SocketState,
     pub(crate) local: Option<Name>,
     pub(crate) remote: Option<Name>,
     peer: Option<Id>,
     /// Connections that are not accepted yet.
     backlog: VecDeque<Id>,
-    most_waiting: usize,
+    backlog_limit: usize,
     inbox: VecDeque<Chunk>,
     inbox_bytes: usize,
     /// Received datagrams, each with its sender.
@@ -48,7 +48,7 @@ pub(crate) struct Socket {
     /// Joined multicast groups, each on an interface.
     groups: Vec<([u8; 16], u32)>,
     /// Outgoing interface of multicast, and the interface to which the socket is bound, if set.
-    leaves_by: Option<u32>,
+    multicast_interface: Option<u32>,
     device: Option<u32>,
     outbox: VecDeque<u8>,
     /// True while a delivery is scheduled.
@@ -99,17 +99,17 @@ impl Socket {
         Socket {
             domain,
             kind,
-            state: State::New,
+            state: SocketState::New,
             local: None,
             remote: None,
             peer: None,
             backlog: VecDeque::new(),
-            most_waiting: 0,
+            backlog_limit: 0,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             datagrams: VecDeque::new(),
             groups: Vec::new(),
-            leaves_by: None,
+            multicast_interface: None,
             device: None,
             outbox: VecDeque::new(),
             delivering: false,
@@ -179,7 +179,7 @@ fn path(name: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Kernel {
-    pub(crate) fn socket(&mut self, domain: i32, kind: i32) -> Answer<Fd> {
+    pub(crate) fn socket(&mut self, domain: i32, kind: i32) -> SysResult<Fd> {
         if !matches!(domain, libc::AF_INET | libc::AF_INET6 | libc::AF_UNIX) {
             return Err(libc::EAFNOSUPPORT);
         }
@@ -198,7 +198,7 @@ impl Kernel {
         });
         for (id, peer) in [(ids[0], ids[1]), (ids[1], ids[0])] {
             let socket = self.must(id);
-            (socket.peer, socket.state) = (Some(peer), State::Connected);
+            (socket.peer, socket.state) = (Some(peer), SocketState::Connected);
             let unnamed = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
             (socket.local, socket.remote) = (Some(unnamed.clone()), Some(unnamed));
         }
@@ -208,7 +208,9 @@ impl Kernel {
     /// True for a tcp or Unix-domain stream that is connected or connecting.
     pub(super) fn is_connection(&self, id: Id) -> bool {
         match self.objects.get(&id).map(|object| &object.body) {
-            Some(Body::Socket(socket)) => matches!(socket.state, State::Connected | State::Connecting),
+            Some(Body::Socket(socket)) => {
+                matches!(socket.state, SocketState::Connected | SocketState::Connecting)
+            }
             _ => false,
         }
     }
@@ -228,7 +230,7 @@ impl Kernel {
         self.id(fd).ok().and_then(|id| self.get(id)).is_some()
     }
 
-    pub(crate) fn socket_of(&mut self, fd: Fd) -> Answer<(Id, &mut Socket)> {
+    pub(crate) fn socket_of(&mut self, fd: Fd) -> SysResult<(Id, &mut Socket)> {
         let id = self.id(fd)?;
         self.get(id).map(|socket| (id, socket)).ok_or(libc::ENOTSOCK)
     }
@@ -251,10 +253,10 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn bind(&mut self, fd: Fd, name: &[u8]) -> Answer {
+    pub(crate) fn bind(&mut self, fd: Fd, name: &[u8]) -> SysResult {
         let is_dead = self.is_dead;
         let (id, socket) = self.socket_of(fd)?;
-        if socket.state != State::New || socket.local.is_some() {
+        if socket.state != SocketState::New || socket.local.is_some() {
             return Err(libc::EINVAL);
         }
         if is_dead {
@@ -284,9 +286,9 @@ impl Kernel {
         Ok(0)
     }
 
-    pub(crate) fn listen(&mut self, fd: Fd, backlog: i32) -> Answer {
+    pub(crate) fn listen(&mut self, fd: Fd, backlog: i32) -> SysResult {
         let (id, socket) = self.socket_of(fd)?;
-        if !matches!(socket.state, State::New | State::Listening) {
+        if !matches!(socket.state, SocketState::New | SocketState::Listening) {
             return Err(libc::EINVAL);
         }
         let address = socket.local.as_deref().and_then(inet);
@@ -296,16 +298,16 @@ impl Kernel {
             return Err(libc::EADDRINUSE);
         }
         let socket = self.must(id);
-        socket.state = State::Listening;
+        socket.state = SocketState::Listening;
         // A negative backlog means the system's maximum.
-        socket.most_waiting = usize::try_from(backlog).unwrap_or(4096).min(4096);
+        socket.backlog_limit = usize::try_from(backlog).unwrap_or(4096).min(4096);
         Ok(0)
     }
 
     /// Returns the socket that listens at an address.
     fn listener(&self, ip: &[u8; 16], port: u16) -> Option<Id> {
         self.objects.iter().find_map(|(id, object)| match &object.body {
-            Body::Socket(socket) if socket.state == State::Listening && !socket.closed => {
+            Body::Socket(socket) if socket.state == SocketState::Listening && !socket.closed => {
                 let (own, own_port) = inet(socket.local.as_deref()?)?;
                 let hears = own == *ip || own == [0; 16] || *ip == [0; 16];
                 (own_port == port && hears).then_some(*id)
@@ -319,14 +321,14 @@ impl Kernel {
         self.rng.between(low, high)
     }
 
-    pub(crate) fn connect(&mut self, fd: Fd, name: &[u8]) -> Answer {
+    pub(crate) fn connect(&mut self, fd: Fd, name: &[u8]) -> SysResult {
         let (id, socket) = self.socket_of(fd)?;
         match socket.state {
-            State::New => {}
-            State::Connecting => return Err(libc::EALREADY),
-            State::Connected => return Err(libc::EISCONN),
-            State::Listening => return Err(libc::EINVAL),
-            State::Over => return Err(libc::ECONNABORTED),
+            SocketState::New => {}
+            SocketState::Connecting => return Err(libc::EALREADY),
+            SocketState::Connected => return Err(libc::EISCONN),
+            SocketState::Listening => return Err(libc::EINVAL),
+            SocketState::Ended => return Err(libc::ECONNABORTED),
         }
         let unix = socket.is_unix();
         if self.is_dead {
@@ -338,15 +340,15 @@ impl Kernel {
             let (_, listener) = *self.paths.get(&path).ok_or(unknown)?;
             let listener = listener.ok_or(libc::ECONNREFUSED)?;
             let one_in = self.faults.refused;
-            let there = self.get(listener).filter(|there| there.state == State::Listening);
+            let there = self.get(listener).filter(|there| there.state == SocketState::Listening);
             let there = there.ok_or(libc::ECONNREFUSED)?;
-            if there.backlog.len() > there.most_waiting {
+            if there.backlog.len() > there.backlog_limit {
                 return Err(libc::EAGAIN);
             }
-            if self.goes_wrong(one_in) {
+            if self.draw_fault(one_in) {
                 return Err(libc::EAGAIN);
             }
-            self.join(id, listener, name);
+            self.queue_connection(id, listener, name);
             self.establish(id);
             return Ok(0);
         }
@@ -354,7 +356,7 @@ impl Kernel {
         let port = self.free_port();
         let socket = self.must(id);
         socket.remote = Some(name.to_vec());
-        socket.state = State::Connecting;
+        socket.state = SocketState::Connecting;
         let mut local = socket.local.take().unwrap_or_else(|| source_for(name));
         if local[2..4] == [0, 0] {
             local[2..4].copy_from_slice(&port.to_be_bytes());
@@ -363,47 +365,49 @@ impl Kernel {
         let delay = self.travel(id);
         match delay {
             0 => self.arrive_syn(id, 0),
-            _ => self.after(delay, Event::Syn(id, 0)),
+            _ => self.schedule_after(delay, Event::Syn(id, 0)),
         }
         Err(libc::EINPROGRESS)
     }
 
     /// Handles an arriving connection request.
     pub(super) fn arrive_syn(&mut self, id: Id, tries: u8) {
-        let Some(socket) = self.get(id).filter(|socket| socket.state == State::Connecting) else { return };
+        let Some(socket) = self.get(id).filter(|socket| socket.state == SocketState::Connecting) else {
+            return;
+        };
         let name = socket.remote.clone().unwrap_or_default();
         let back = self.travel(id);
         let listener = inet(&name).and_then(|(ip, port)| self.listener(&ip, port));
         let one_in = self.faults.refused;
-        let fails = self.goes_wrong(one_in);
+        let fails = self.draw_fault(one_in);
         let is_lost = fails && self.rng.chance(2);
         let is_nowhere = inet(&name).is_some_and(|(ip, _)| !interfaces::is_own(&ip));
         let Some(listener) = listener.filter(|_| !fails || is_lost).or(is_nowhere.then_some(id)) else {
-            return self.after(back, Event::Reset(id, libc::ECONNREFUSED));
+            return self.schedule_after(back, Event::Reset(id, libc::ECONNREFUSED));
         };
         let there = self.must(listener);
-        if is_nowhere || is_lost || there.backlog.len() > there.most_waiting {
+        if is_nowhere || is_lost || there.backlog.len() > there.backlog_limit {
             // As on Linux, the request is not answered, and sent again.
             return match tries {
-                6 => self.after(0, Event::Reset(id, libc::ETIMEDOUT)),
-                _ => self.after(1_000_000_000 << tries, Event::Syn(id, tries + 1)),
+                6 => self.schedule_after(0, Event::Reset(id, libc::ETIMEDOUT)),
+                _ => self.schedule_after(1_000_000_000 << tries, Event::Syn(id, tries + 1)),
             };
         }
-        self.join(id, listener, &name);
+        self.queue_connection(id, listener, &name);
         match back {
             0 => self.establish(id),
-            _ => self.after(back, Event::Established(id)),
+            _ => self.schedule_after(back, Event::Established(id)),
         }
     }
 
     /// Creates the server's end, and queues it to be accepted.
-    fn join(&mut self, id: Id, listener: Id, name: &[u8]) {
+    fn queue_connection(&mut self, id: Id, listener: Id, name: &[u8]) {
         let domain = self.must(listener).domain;
         let mut other = Socket::new(self, domain, libc::SOCK_STREAM);
         let client = self.must(id);
         let unnamed = || (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
         other.latency = client.latency;
-        (other.peer, other.state) = (Some(id), State::Connected);
+        (other.peer, other.state) = (Some(id), SocketState::Connected);
         other.remote = Some(client.local.clone().unwrap_or_else(unnamed));
         other.local = Some(name.to_vec());
         let server = self.add(Body::Socket(Box::new(other)));
@@ -417,23 +421,23 @@ impl Kernel {
 
     pub(super) fn establish(&mut self, id: Id) {
         if let Some(socket) =
-            self.get(id).filter(|socket| matches!(socket.state, State::Connecting | State::New))
+            self.get(id).filter(|socket| matches!(socket.state, SocketState::Connecting | SocketState::New))
         {
-            socket.state = State::Connected;
+            socket.state = SocketState::Connected;
             self.changes += 1;
         }
     }
 
-    pub(crate) fn accept(&mut self, fd: Fd) -> Answer<Fd> {
+    pub(crate) fn accept(&mut self, fd: Fd) -> SysResult<Fd> {
         let (id, socket) = self.socket_of(fd)?;
-        if socket.state != State::Listening {
+        if socket.state != SocketState::Listening {
             return Err(libc::EINVAL);
         }
         if socket.backlog.is_empty() {
             return Err(libc::EAGAIN);
         }
         let one_in = self.faults.descriptors;
-        if self.goes_wrong(one_in) {
+        if self.draw_fault(one_in) {
             return Err(libc::EMFILE);
         }
         let Some(server) = self.must(id).backlog.pop_front() else { return Err(libc::EAGAIN) };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::peer::{HEARTBEAT_IVL, LINGER, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -47,8 +47,8 @@ const REFUSED: [(&str, Error, Error); 27] = [
 ];
 
 /// Checks endpoints that are refused, and endpoints that lead to each other.
-pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
-    world::with(|world| world.kernel.faults.be_calm());
+pub(super) fn addresses(stage: &mut Scenario, rng: &mut Rng) {
+    world::with(|world| world.kernel.faults.stop_losses());
     let context = stage.context(rng);
     let mut push = Peer::new(&context, SocketType::Push, fork(rng));
     push.set(LINGER, 0);
@@ -90,7 +90,7 @@ pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
     namesakes(stage, rng);
 }
 
-fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &str) {
+fn exchange(stage: &Scenario, rng: &mut Rng, ipv6: i32, bound: &str, connected: &str) {
     let context = stage.context(rng);
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     let mut push = Peer::new(&context, SocketType::Push, fork(rng));
@@ -100,7 +100,7 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
     // A predecessor may still hold the address.
     while let Err(error) = pull.socket.bind(bound) {
         assert_eq!(error, Error::AddressInUse, "bind {bound}");
-        pull.wait_a_moment();
+        pull.sleep_briefly();
     }
     let mut room = [0; 256];
     let n = pull.socket.option(LAST_ENDPOINT, &mut room).unwrap();
@@ -120,7 +120,7 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
 
 /// A name with several addresses, of which at most one has a listener. All are tried before the
 /// attempt counts as failed. An address that does not answer does not delay the others.
-fn several(stage: &Stage, rng: &mut Rng) {
+fn several(stage: &Scenario, rng: &mut Rng) {
     // Values from zmq_socket_monitor(3).
     const CONNECTED: u16 = 0x1;
     const CONNECT_DELAYED: u16 = 0x2;
@@ -144,19 +144,19 @@ fn several(stage: &Stage, rng: &mut Rng) {
     let mut monitor = Peer::new(&context, SocketType::Pair, fork(rng));
     monitor.set(LINGER, 0);
     monitor.set(RCVHWM, 0);
-    monitor.join(events, false);
+    monitor.bind_or_connect(events, false);
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     while is_there && let Err(error) = pull.socket.bind("tcp://127.0.0.1:5002") {
         assert_eq!(error, Error::AddressInUse);
-        pull.wait_a_moment();
+        pull.sleep_briefly();
     }
-    let start = world::time();
+    let start = world::current_time();
     let endpoint = format!("tcp://{}.sim:5002", labels.join("."));
     push.socket.connect(&endpoint).unwrap();
     if is_there {
         push.send(&[b"a message".to_vec()]).unwrap();
         assert_eq!(pull.recv().unwrap(), [b"a message"]);
-        let took = world::time() - start;
+        let took = world::current_time() - start;
         assert!(took < GIVEN_UP, "{endpoint} took {took} ns");
     }
     let (mut begun, mut closed) = (0, 0);
@@ -180,14 +180,14 @@ fn several(stage: &Stage, rng: &mut Rng) {
 /// Several DEALER with the same name at a ROUTER. The ROUTER accepts the first until it
 /// disconnects, or with ZMQ_ROUTER_HANDOVER the last. After all others have disconnected, it
 /// accepts the remaining one.
-fn namesakes(stage: &mut Stage, rng: &mut Rng) {
+fn namesakes(stage: &mut Scenario, rng: &mut Rng) {
     if rng.chance(2) {
-        stage.be_calm();
+        stage.stop_losses();
     }
     let is_calm = !stage.lossy && world::with(|world| world.kernel.faults.watches == 0) == Some(true);
     let endpoint = stage.endpoint();
     let kind = stage.kind;
-    let ledger = stage.loose_ledger();
+    let ledger = stage.lenient_ledger();
     let handover = rng.chance(2);
     let mut router = Peer::new(&stage.context(rng), SocketType::Router, fork(rng));
     router.set(ROUTER_HANDOVER, handover.into());
@@ -195,7 +195,7 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
     router.set(SNDHWM, 0);
     router.set(RCVHWM, 0);
     router.set(LINGER, 0);
-    router.join(&endpoint, true);
+    router.bind_or_connect(&endpoint, true);
     let count = rng.between(2, 4) as u32;
     let (busy, is_heard) = (Countdown::new(count as usize - 1), Countdown::new(1));
     let have_gone: Arc<Vec<AtomicBool>> = Arc::new((0..count).map(|_| AtomicBool::new(false)).collect());
@@ -210,16 +210,16 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
                 peer.set(HEARTBEAT_IVL, 0);
                 peer.set(LINGER, 0);
                 peer.set(SNDTIMEO, 10);
-                peer.join(&endpoint, false);
+                peer.bind_or_connect(&endpoint, false);
                 peer
             };
             let goes = || have_gone[sender as usize].store(true, SeqCst);
             let mut peer = open(&mut rng);
             let mut number = 0;
             let stays = sender + 1 == count;
-            while if stays { is_heard.left() > 0 } else { number < 10 } {
+            while if stays { is_heard.remaining() > 0 } else { number < 10 } {
                 std::thread::sleep(Duration::from_micros(peer.rng.spread(10, 200_000)));
-                match peer.send_or_not(&kind.message(sender, number)) {
+                match peer.try_send(&kind.message(sender, number)) {
                     Ok(()) => number += 1,
                     Err(error) => {
                         assert_eq!(error, Error::Again);
@@ -227,7 +227,7 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
                     }
                 }
                 // An ignored peer stays ignored. It reconnects after the others have disconnected.
-                if stays && busy.left() == 0 && peer.rng.chance(20) {
+                if stays && busy.remaining() == 0 && peer.rng.chance(20) {
                     goes();
                     peer = open(&mut rng);
                 }
@@ -235,7 +235,7 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
             goes();
             drop(peer);
             if !stays {
-                busy.is_last();
+                busy.count_down();
             }
         }));
     }
@@ -243,15 +243,15 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
     loop {
         let parts = router.recv().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(parts[0], b"the same");
-        let (sender, _) = ledger.enter(0, &parts[1..]);
+        let (sender, _) = ledger.record(0, &parts[1..]);
         if let Some(before) = heard.replace(sender).filter(|before| *before != sender) {
             let has_gone = have_gone[before as usize].load(SeqCst);
             assert!(handover || !is_calm || has_gone, "{sender} is heard, while {before} is there");
         }
-        if sender + 1 == count && busy.left() == 0 {
+        if sender + 1 == count && busy.remaining() == 0 {
             break;
         }
     }
-    is_heard.is_last();
+    is_heard.count_down();
     join(handles);
 }

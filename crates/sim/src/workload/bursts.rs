@@ -9,16 +9,16 @@ use tautline_core::{Error, SocketType};
 
 use super::patterns::XPUB_NODROP;
 use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SUBSCRIBE};
-use super::traffic::{Kind, Ledger, Parts};
-use super::{Countdown, Stage, fork, join, spawn, watch};
+use super::traffic::{Ledger, MessageProfile, Parts};
+use super::{Countdown, Scenario, event_checks, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
 /// A sender and one or many receivers. After each burst the sender makes no call until all of it is
 /// received. The first bursts may precede the receivers. Published messages count for the
 /// subscribers that are known at that time.
-pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
-    stage.be_calm();
+pub(super) fn bursts(stage: &mut Scenario, rng: &mut Rng) {
+    stage.stop_losses();
     let kind = stage.kind.of_at_most(70_000);
     let (first, second) = *rng.pick(&[
         (SocketType::Push, SocketType::Pull),
@@ -58,12 +58,12 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
                 // Announces this receiver.
                 peer.set_bytes(SUBSCRIBE, &[0xff, receiver as u8]);
             }
-            peer.join(&endpoint, connects);
-            peer.give_up_after(*rng.pick(&[3, 300]));
-            while busy.left() > 0 {
+            peer.bind_or_connect(&endpoint, connects);
+            peer.set_receive_timeout(*rng.pick(&[3, 300]));
+            while busy.remaining() > 0 {
                 if let Ok(parts) = peer.recv() {
-                    let (_, of_all) = ledger.enter(receiver, &parts);
-                    let (own, number) = (&heard[receiver as usize], Kind::number(&parts));
+                    let (_, of_all) = ledger.record(receiver, &parts);
+                    let (own, number) = (&heard[receiver as usize], MessageProfile::number(&parts));
                     own.store(if publishes { u64::from(number) + 1 } else { of_all.into() }, SeqCst);
                 }
             }
@@ -79,7 +79,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
         }
         sender.set(40, 1);
     }
-    endpoints.iter().for_each(|endpoint| sender.join(endpoint, !connects));
+    endpoints.iter().for_each(|endpoint| sender.bind_or_connect(endpoint, !connects));
     let mut known = Vec::new();
     let first_ones = if publishes { rng.between(1, receivers.into()) as usize } else { 0 };
     while known.len() < first_ones {
@@ -98,7 +98,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
             left -= 1;
             if publishes && (awaits || rng.chance(4)) {
                 let before = known.len();
-                known.extend(subscriber(sender.recv_or_not()));
+                known.extend(subscriber(sender.try_recv()));
                 if awaits && known.len() > before {
                     (awaits, left) = (false, rng.below(4));
                 }
@@ -123,16 +123,16 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
     if !publishes {
         assert_eq!(sender.statistic(0), sent.into(), "what the sender has counted");
     }
-    busy.is_last();
+    busy.count_down();
     join(handles);
-    ledgers.iter().for_each(|ledger| ledger.settle(&[(0, sent)]));
+    ledgers.iter().for_each(|ledger| ledger.check_complete(&[(0, sent)]));
     sender.set(LINGER, 0);
 }
 
 /// A receiver without a high-water mark that makes no call until all is sent. The library still
 /// reads the messages from the network, so the sender is not held up.
-pub(super) fn ahead(stage: &mut Stage, rng: &mut Rng) {
-    stage.be_calm();
+pub(super) fn ahead(stage: &mut Scenario, rng: &mut Rng) {
+    stage.stop_losses();
     let endpoint = stage.endpoint();
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind };
     let ledger = stage.ledger_of(kind);
@@ -149,27 +149,27 @@ pub(super) fn ahead(stage: &mut Stage, rng: &mut Rng) {
     let sender_binds = rng.chance(2);
     let sender = spawn("sends", move || {
         let mut peer = Peer::new(&context, first, sender_rng);
-        peer.join(&at, sender_binds);
+        peer.bind_or_connect(&at, sender_binds);
         for number in 0..count {
             peer.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
         }
-        is_sent.is_last();
-        while is_heard.left() > 0 {
+        is_sent.count_down();
+        while is_heard.remaining() > 0 {
             std::thread::sleep(Duration::from_millis(100));
         }
     });
     let mut peer = Peer::new(&stage.context(rng), second, fork(rng));
     peer.set(RCVHWM, 0);
-    peer.join(&endpoint, !sender_binds);
+    peer.bind_or_connect(&endpoint, !sender_binds);
     for number in 0..count {
-        while number >= most && sending.left() > 0 {
+        while number >= most && sending.remaining() > 0 {
             std::thread::sleep(Duration::from_micros(rng.spread(10, 500_000)));
         }
-        ledger.enter(0, &peer.recv().unwrap_or_else(|error| panic!("{error}")));
+        ledger.record(0, &peer.recv().unwrap_or_else(|error| panic!("{error}")));
     }
-    hearing.is_last();
+    hearing.count_down();
     join(vec![sender]);
-    ledger.settle(&[(0, count)]);
+    ledger.check_complete(&[(0, count)]);
 }
 
 /// Returns the subscriber that a message to an XPUB announces.
@@ -183,10 +183,10 @@ fn subscriber(outcome: Result<Parts, Error>) -> Option<usize> {
 
 /// A PUSH that has a message to send exactly when it sends a PING, and no message in between. Its
 /// peer then has a PING to send, as well. No connection is lost.
-pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn alive(stage: &mut Scenario, rng: &mut Rng) {
     /// Longer than any delay of a simulation.
     const INTERVAL: u64 = 20_000;
-    stage.be_calm();
+    stage.stop_losses();
     if stage.transport() == "inproc" {
         stage.over_tcp();
     }
@@ -200,17 +200,17 @@ pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
         peer.set(RCVHWM, 0);
         peer.set(HEARTBEAT_IVL, if binds && rng.chance(2) { 0 } else { INTERVAL as i32 });
         peer.set(HEARTBEAT_TIMEOUT, INTERVAL as i32 / 2);
-        peer.socket.observe(watch::steady(begun.clone()));
-        peer.join(&endpoint, binds);
+        peer.socket.observe(event_checks::steady(begun.clone()));
+        peer.bind_or_connect(&endpoint, binds);
         peer
     });
     let [mut pull, mut push] = peers;
-    pull.give_up_after(1000);
+    pull.set_receive_timeout(1000);
     let (heard, done) = (ledger.clone(), busy.clone());
     let receiver = spawn("pull", move || {
-        while done.left() > 0 {
+        while done.remaining() > 0 {
             if let Ok(parts) = pull.recv() {
-                heard.enter(0, &parts);
+                heard.record(0, &parts);
             }
         }
         pull.set(LINGER, 0);
@@ -220,7 +220,7 @@ pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
     }
     let count = kind.count(rng, 20);
     for number in 0..count {
-        let (now, interval) = (world::time(), INTERVAL * 1_000_000);
+        let (now, interval) = (world::current_time(), INTERVAL * 1_000_000);
         let next = interval - (now - begun.load(SeqCst)) % interval;
         std::thread::sleep(Duration::from_nanos(next.saturating_sub(rng.spread(1, 60_000))));
         push.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
@@ -228,8 +228,8 @@ pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
     std::thread::sleep(Duration::from_secs(60));
     // From now on a connection may end.
     begun.store(u64::MAX, SeqCst);
-    busy.is_last();
+    busy.count_down();
     receiver.join().unwrap();
-    ledger.settle(&[(0, count)]);
+    ledger.check_complete(&[(0, count)]);
     push.set(LINGER, 0);
 }

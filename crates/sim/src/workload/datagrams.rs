@@ -7,8 +7,8 @@ use std::time::Duration;
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
 use super::peer::LINGER;
-use super::traffic::Kind;
-use super::{Countdown, Stage, fork, join, spawn};
+use super::traffic::MessageProfile;
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -16,7 +16,7 @@ use crate::world;
 pub(super) const LONGEST: usize = 60_000;
 
 /// A DISH in some groups and RADIOs, or two DGRAM, over udp.
-pub(super) fn datagrams(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn datagrams(stage: &mut Scenario, rng: &mut Rng) {
     let kind = stage.kind.of_one_part();
     let contexts = [stage.context(rng), stage.context(rng)];
     if rng.chance(3) { letters(contexts, kind, rng) } else { groups(contexts, kind, rng) }
@@ -35,7 +35,7 @@ pub(super) fn calm_later(rng: &mut Rng) {
 }
 
 /// Checks a received message. Returns its sender.
-pub(super) fn check(kind: Kind, body: &[u8]) -> u32 {
+pub(super) fn check(kind: MessageProfile, body: &[u8]) -> u32 {
     let head: [u8; 8] = *body.first_chunk().expect("a head");
     let [sender, number] = [0, 4].map(|at| u32::from_be_bytes(*head[at..].first_chunk().expect("four")));
     assert!(body == kind.message(sender, number)[0], "message {number} of {sender} is another");
@@ -43,7 +43,7 @@ pub(super) fn check(kind: Kind, body: &[u8]) -> u32 {
     sender
 }
 
-fn groups(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
+fn groups(contexts: [Context; 2], kind: MessageProfile, rng: &mut Rng) {
     const ADDRESS: &str = "udp://127.0.0.1:7000";
     let senders = rng.between(1, 3) as u32;
     let wanted = rng.between(1, 30);
@@ -60,7 +60,7 @@ fn groups(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
             let mut radio = open(&context, SocketType::Radio);
             radio.connect(ADDRESS).unwrap();
             let mut number = 0;
-            while missing.left() > 0 {
+            while missing.remaining() > 0 {
                 // Otherwise a message for a group that no receiver has joined.
                 let is_heard = rng.chance(2);
                 let body = match is_heard {
@@ -80,13 +80,13 @@ fn groups(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
     let mut calm_rng = fork(rng);
     handles.push(spawn("calm", move || calm_later(&mut calm_rng)));
     let mut heard = vec![0; senders as usize];
-    while missing.left() > 0 {
+    while missing.remaining() > 0 {
         let message = receive(&mut dish);
         let sender = check(kind, message.as_slice());
         assert_eq!(message.group().to_bytes(), group(sender).as_bytes());
         heard[sender as usize] += 1;
         if heard[sender as usize] == wanted {
-            missing.is_last();
+            missing.count_down();
         }
     }
     join(handles);
@@ -97,7 +97,7 @@ fn group(sender: u32) -> String {
 }
 
 /// Two DGRAM that send to each other's addresses.
-fn letters(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
+fn letters(contexts: [Context; 2], kind: MessageProfile, rng: &mut Rng) {
     let wanted = rng.between(1, 20);
     let missing: Arc<Countdown> = Countdown::new(2);
     let mut handles = Vec::new();
@@ -108,7 +108,7 @@ fn letters(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
             socket.bind(&format!("udp://127.0.0.1:{}", 7100 + own)).unwrap();
             let other = format!("127.0.0.1:{}", 7101 - own);
             let (mut number, mut heard) = (0, 0);
-            while missing.left() > 0 {
+            while missing.remaining() > 0 {
                 let body = kind.message(own as u32, number).remove(0);
                 number += 1;
                 if body.len() <= LONGEST {
@@ -125,7 +125,7 @@ fn letters(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
                     assert_eq!(check(kind, message.as_slice()), 1 - own as u32);
                     heard += 1;
                     if heard == wanted {
-                        missing.is_last();
+                        missing.count_down();
                     }
                 }
             }

@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, PollTarget};
 use tautline_core::{Context, Error, Flags, Message, SharedSocket, SocketType, proxy};
 
 use super::patterns::{QUIET, some_or_many};
 use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 
 /// Longest wait for a message that may be lost, regardless of how often the waiting call was
@@ -18,7 +18,7 @@ use crate::rng::Rng;
 const LONG: Duration = Duration::from_millis(QUIET as u64);
 
 /// REQ clients, a proxy of ROUTER and DEALER, and REP workers.
-pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn devices(stage: &mut Scenario, rng: &mut Rng) {
     let (front, back) = (stage.endpoint(), stage.endpoint());
     let (clients, workers) = (rng.between(1, 5) as u32, rng.between(1, 3));
     let lossy = stage.lossy;
@@ -27,8 +27,8 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
     let device = spawn("proxy", move || {
         let mut frontend = Peer::new(&context, SocketType::Router, fork(&mut hub_rng));
         let mut backend = Peer::new(&context, SocketType::Dealer, fork(&mut hub_rng));
-        frontend.join(&ends.0, true);
-        backend.join(&ends.1, true);
+        frontend.bind_or_connect(&ends.0, true);
+        backend.bind_or_connect(&ends.1, true);
         if lossy {
             frontend.set(LINGER, 0);
             backend.set(LINGER, 0);
@@ -50,7 +50,7 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
             // Requests of several clients share one connection, and a reply without room is
             // dropped.
             peer.set(SNDHWM, 0);
-            peer.join(&back, false);
+            peer.bind_or_connect(&back, false);
             peer.set(LINGER, 0);
             loop {
                 let outcome = peer.recv().and_then(|question| peer.send(&question));
@@ -69,7 +69,7 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
         askers.push(spawn("client", move || {
             let rounds = kind.count(&mut rng, 60);
             let mut peer = Peer::new(&context, SocketType::Req, rng);
-            peer.join(&front, false);
+            peer.bind_or_connect(&front, false);
             if lossy {
                 peer.tolerate_losses();
             }
@@ -88,7 +88,7 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// SCATTER and GATHER, each used by several threads at a time.
-pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn shared(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();
     let lossy = stage.lossy;
@@ -102,9 +102,9 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
         let mut peer = Peer::new(context, socket_type, fork(rng));
         if lossy {
             peer.set(LINGER, 1000);
-            peer.give_up_after(QUIET);
+            peer.set_receive_timeout(QUIET);
         }
-        peer.join(&endpoint, binds);
+        peer.bind_or_connect(&endpoint, binds);
         SharedSocket::new(peer.socket).unwrap()
     };
     let gather = share(&server, SocketType::Gather, rng, true);
@@ -119,8 +119,8 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
             loop {
                 match gather.recv_message(&mut message, Flags::NONE) {
                     Ok(_) => {
-                        ledger.enter(receiver, &[message.as_slice().to_vec()]);
-                        if missing.is_last() {
+                        ledger.record(receiver, &[message.as_slice().to_vec()]);
+                        if missing.count_down() {
                             server.shutdown().unwrap();
                         }
                         heard = Instant::now();
@@ -148,7 +148,7 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
                         Err(Error::Interrupted) => {}
                         Err(Error::Again) if flags == Flags::DONTWAIT && rng.chance(2) => {
                             let mut items =
-                                [Item { watched: Watched::Shared(&scatter), events: POLLOUT, revents: 0 }];
+                                [Item { watched: PollTarget::Shared(&scatter), events: POLLOUT, revents: 0 }];
                             let timeout = lossy.then(|| Duration::from_secs(1));
                             match poller::poll(&mut items, timeout) {
                                 Ok(_) | Err(Error::Interrupted) => {}
@@ -167,7 +167,7 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
     join(givers);
     join(takers);
     drop((gather, scatter));
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
     if stage.transport != "inproc" {
         stage.contexts.push(server);
     }
@@ -175,10 +175,10 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
 
 /// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages sent during these
 /// changes may be lost, but messages sent after the last change arrive.
-pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn rebind(stage: &mut Scenario, rng: &mut Rng) {
     let endpoints = [stage.endpoint(), stage.endpoint()];
     let kind = stage.kind;
-    let ledger = stage.loose_ledger();
+    let ledger = stage.lenient_ledger();
     let senders = rng.between(1, 3) as u32;
     let busy = Countdown::new(senders as usize + 1);
     let last = Countdown::new(senders as usize);
@@ -199,9 +199,9 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
                     if connects { peer.socket.connect(endpoint) } else { peer.socket.disconnect(endpoint) };
                 assert!(matches!(outcome, Ok(()) | Err(Error::NoEntry)), "connects {connects}: {outcome:?}");
                 for _ in 0..rng.between(0, 20) {
-                    match peer.send_or_not(&kind.message(sender, number)) {
+                    match peer.try_send(&kind.message(sender, number)) {
                         Ok(()) => number += 1,
-                        Err(Error::Again) => peer.wait_a_moment(),
+                        Err(Error::Again) => peer.sleep_briefly(),
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -210,13 +210,13 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
             for endpoint in &endpoints {
                 while peer.socket.disconnect(endpoint).is_ok() {}
             }
-            busy.is_last();
-            while busy.left() > 0 {
+            busy.count_down();
+            while busy.remaining() > 0 {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            peer.join(&endpoints[0], false);
-            while last.left() > 0 {
-                match peer.send_or_not(&kind.message(sender, number)) {
+            peer.bind_or_connect(&endpoints[0], false);
+            while last.remaining() > 0 {
+                match peer.try_send(&kind.message(sender, number)) {
                     Ok(()) => number += 1,
                     Err(Error::Again) => {}
                     Err(error) => panic!("{error}"),
@@ -237,9 +237,9 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
             "binds {binds}: {outcome:?}"
         );
         for _ in 0..rng.between(0, 20) {
-            match peer.recv_or_not() {
-                Ok(parts) => drop(ledger.enter(0, &parts)),
-                Err(Error::Again) => peer.wait_a_moment(),
+            match peer.try_recv() {
+                Ok(parts) => drop(ledger.record(0, &parts)),
+                Err(Error::Again) => peer.sleep_briefly(),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -250,18 +250,18 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     // The closed listener may hold the address for a moment.
     while let Err(error) = peer.socket.bind(&endpoints[0]) {
         assert_eq!(error, Error::AddressInUse);
-        peer.wait_a_moment();
+        peer.sleep_briefly();
     }
-    busy.is_last();
-    peer.give_up_after(QUIET);
+    busy.count_down();
+    peer.set_receive_timeout(QUIET);
     let mut heard = std::collections::BTreeSet::new();
     while heard.len() < senders as usize {
         match peer.recv() {
             Ok(parts) => {
                 // Earlier messages count. All senders repeat their messages.
-                let (sender, _) = ledger.enter(0, &parts);
-                if busy.left() == 0 && heard.insert(sender) {
-                    last.is_last();
+                let (sender, _) = ledger.record(0, &parts);
+                if busy.remaining() == 0 && heard.insert(sender) {
+                    last.count_down();
                 }
             }
             Err(error) => panic!("of {senders} senders only {heard:?} are heard: {error}"),
@@ -273,7 +273,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// One thread that waits for several PULL with `poll`.
-pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn many(stage: &mut Scenario, rng: &mut Rng) {
     let lossy = stage.lossy;
     let ledger = stage.ledger();
     let sent: Vec<(u32, u32)> =
@@ -285,12 +285,12 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
         let endpoint = stage.endpoint();
         let (context, rng_of_sender) = (stage.context(rng), fork(rng));
         let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-        pull.join(&endpoint, true);
+        pull.bind_or_connect(&endpoint, true);
         pulls.push(pull);
         let (kind, busy) = (stage.kind, busy.clone());
         senders.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, rng_of_sender);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             for number in 0..count {
                 peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
             }
@@ -298,7 +298,7 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
                 peer.set(LINGER, 20_000);
             }
             drop(peer);
-            busy.is_last();
+            busy.count_down();
         }));
     }
     let mut left: u32 = sent.iter().map(|(_, count)| count).sum();
@@ -307,17 +307,17 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
     while left > 0 {
         let mut items: Vec<Item<'_>> = pulls
             .iter_mut()
-            .map(|pull| Item { watched: Watched::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
+            .map(|pull| Item { watched: PollTarget::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
             .collect();
         if lossy {
             // An additional descriptor that never becomes ready.
             items.push(Item {
-                watched: Watched::Descriptor(quiet.0.as_raw_fd()),
+                watched: PollTarget::Descriptor(quiet.0.as_raw_fd()),
                 events: POLLIN,
                 revents: 0,
             });
         }
-        let was_busy = busy.left() > 0;
+        let was_busy = busy.remaining() > 0;
         let pulls_there = sent.len();
         let outcome = poller::poll(&mut items, lossy.then_some(LONG));
         assert!(items.len() == pulls_there || items[pulls_there].revents == 0, "nothing is to be read");
@@ -330,13 +330,13 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
             Err(error) => panic!("{error}"),
         }
         for (receiver, pull) in pulls.iter_mut().enumerate().filter(|(at, _)| ready[*at]) {
-            match pull.recv_or_not() {
-                Ok(parts) => drop(ledger.enter(receiver as u32, &parts)),
+            match pull.try_recv() {
+                Ok(parts) => drop(ledger.record(receiver as u32, &parts)),
                 Err(error) => panic!("POLLIN, and {error}"),
             }
             (left, heard) = (left - 1, Instant::now());
         }
     }
     join(senders);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
 }

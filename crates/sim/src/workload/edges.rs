@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::peer::{CONFLATE, HEARTBEAT_IVL, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO, SUBSCRIBE, UNSUBSCRIBE};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -17,7 +17,7 @@ const TOPICS: [&[u8]; 6] = [b"a", b"ab", b"abc", b"b", b"", b"ba"];
 
 /// SUB and XSUB that change their subscriptions while an XPUB sends. After the last change each
 /// receives exactly the topics of its final subscriptions.
-pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn churn(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.between(1, 5) as usize;
     let (changing, settled) = (Countdown::new(count), Countdown::new(1));
@@ -33,7 +33,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
             peer.set(RCVHWM, 0);
             // Most of the time all of them wait, for long.
             peer.set(HEARTBEAT_IVL, 0);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             let change = |peer: &mut Peer, option: i32, topic: &[u8]| match is_raw {
                 false => peer.set_bytes(option, topic),
                 true => {
@@ -51,24 +51,24 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
                     let topic = own.swap_remove(rng.below(own.len() as u64) as usize);
                     change(&mut peer, UNSUBSCRIBE, topic);
                 }
-                if let Ok(parts) = peer.recv_or_not() {
+                if let Ok(parts) = peer.try_recv() {
                     assert_eq!(parts[1], b"early");
                 }
                 if rng.chance(3) {
-                    peer.wait_a_moment();
+                    peer.sleep_briefly();
                 }
             }
-            changing.is_last();
+            changing.count_down();
             let mut earlier = None;
-            while settled.left() > 0 {
+            while settled.remaining() > 0 {
                 std::thread::sleep(Duration::from_millis(200));
                 // After a lost connection the owner subscribes again, in a call of the program.
-                earlier = peer.recv_or_not().ok();
+                earlier = peer.try_recv().ok();
                 if earlier.as_ref().is_some_and(|parts| parts[1] == b"late") {
                     break;
                 }
             }
-            peer.give_up_after(20_000);
+            peer.set_receive_timeout(20_000);
             let mut heard = BTreeSet::new();
             loop {
                 match earlier.take().map_or_else(|| peer.recv(), Ok) {
@@ -94,20 +94,20 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     publisher.set(SNDHWM, 0);
     publisher.set(LINGER, 0);
     publisher.set(HEARTBEAT_IVL, 0);
-    publisher.join(&endpoint, true);
-    while changing.left() > 0 {
+    publisher.bind_or_connect(&endpoint, true);
+    while changing.remaining() > 0 {
         let topic = *rng.pick(&TOPICS);
         publisher.send(&[topic.to_vec(), b"early".to_vec()]).unwrap();
-        while publisher.recv_or_not().is_ok() {}
-        publisher.wait_a_moment();
+        while publisher.try_recv().is_ok() {}
+        publisher.sleep_briefly();
     }
-    world::with(|world| world.kernel.faults.be_calm());
+    world::with(|world| world.kernel.faults.stop_losses());
     // By then lost connections are restored, and all subscriptions have arrived.
     for _ in 0..90 {
         std::thread::sleep(Duration::from_secs(1));
-        while publisher.recv_or_not().is_ok() {}
+        while publisher.try_recv().is_ok() {}
     }
-    settled.is_last();
+    settled.count_down();
     for topic in TOPICS {
         publisher.send(&[topic.to_vec(), b"late".to_vec()]).unwrap();
     }
@@ -115,7 +115,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// A conflating receiver. Once the sender is quiet, it receives the last message.
-pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn conflate(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.spread(1, 300) as u32;
     let kind = stage.kind.of_one_part();
@@ -133,8 +133,8 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
         if types.1 == SocketType::Sub {
             peer.set_bytes(SUBSCRIBE, b"");
         }
-        peer.join(&at, true);
-        done.is_last();
+        peer.bind_or_connect(&at, true);
+        done.count_down();
         let mut last = None;
         while last != Some(count - 1) {
             let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
@@ -144,7 +144,7 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
             last = Some(number);
         }
     });
-    while joined.left() > 0 {
+    while joined.remaining() > 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut sender = Peer::new(&stage.context(rng), types.0, fork(rng));
@@ -152,10 +152,10 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
         sender.set(CONFLATE, 1);
     }
     sender.set(SNDHWM, 0);
-    sender.join(&endpoint, false);
+    sender.bind_or_connect(&endpoint, false);
     if types.0 == SocketType::Pub || stage.lossy {
         // Its subscription has arrived, and no message is lost from now on.
-        world::with(|world| world.kernel.faults.be_calm());
+        world::with(|world| world.kernel.faults.stop_losses());
         std::thread::sleep(Duration::from_secs(60));
     }
     for number in 0..count {
@@ -167,7 +167,7 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
 
 /// A sender without a peer accepts exactly as many messages as its high-water mark. After the peer
 /// connects, all of them arrive.
-pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn bounds(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
     let kind = stage.kind;
@@ -178,7 +178,7 @@ pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
     sender.socket.connect(&endpoint).unwrap();
     let mut taken = 0;
     loop {
-        match sender.send_at_once(&kind.message(0, taken)) {
+        match sender.send_dontwait(&kind.message(0, taken)) {
             Ok(()) => taken += 1,
             Err(Error::Again) => break,
             Err(error) => panic!("{error}"),
@@ -189,26 +189,26 @@ pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
     if rng.chance(2) {
         std::thread::sleep(Duration::from_micros(rng.spread(10, 1_000_000)));
     }
-    assert_eq!(sender.send_at_once(&kind.message(0, taken)), Err(Error::Again));
+    assert_eq!(sender.send_dontwait(&kind.message(0, taken)), Err(Error::Again));
     let receiver_type = if sender_type == SocketType::Push { SocketType::Pull } else { SocketType::Dealer };
     let mut receiver = Peer::new(&stage.context(rng), receiver_type, fork(rng));
     let ledger = stage.ledger();
-    world::with(|world| world.kernel.faults.be_calm());
-    receiver.join(&endpoint, true);
+    world::with(|world| world.kernel.faults.stop_losses());
+    receiver.bind_or_connect(&endpoint, true);
     for _ in 0..taken {
         let parts = receiver.recv().unwrap_or_else(|error| panic!("{error}"));
-        ledger.enter(0, &parts);
+        ledger.record(0, &parts);
     }
-    ledger.settle(&[(0, taken)]);
+    ledger.check_complete(&[(0, taken)]);
     receiver.set(LINGER, 0);
     sender.set(LINGER, 0);
 }
 
 /// Messages in both directions through shared memory, which often fills up. No connection is lost.
-pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn memory(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| {
-        world.kernel.faults.be_calm();
+        world.kernel.faults.stop_losses();
         world.kernel.faults.no_memory = 0;
     });
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
@@ -228,33 +228,33 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
             let (endpoint, ledger, missing) = (endpoint.clone(), ledger.clone(), missing.clone());
             handles.push(spawn("memory", move || {
                 let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
-                peer.join(&endpoint, !sends);
+                peer.bind_or_connect(&endpoint, !sends);
                 for number in 0..count {
                     if sends {
                         peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
                     } else {
                         let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
-                        ledger.enter(sender, &parts);
+                        ledger.record(sender, &parts);
                     }
                 }
                 // All messages arrive, though the sender makes no further call.
                 if !sends {
-                    missing.is_last();
+                    missing.count_down();
                 }
-                while stays && missing.left() > 0 {
+                while stays && missing.remaining() > 0 {
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }));
         }
     }
     join(handles);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
 }
 
 /// Senders that wait for room before each message. Their peers have room for a few messages. Each
 /// sender is notified of new room, over any transport.
-pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
-    stage.be_calm();
+pub(super) fn room(stage: &mut Scenario, rng: &mut Rng) {
+    stage.stop_losses();
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
     let ledger = stage.ledger_of(kind);
     let (first, second) = *rng.pick(&[
@@ -280,31 +280,31 @@ pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
                 if sends {
                     peer.always_poll();
                 }
-                peer.join(&endpoint, !sends);
+                peer.bind_or_connect(&endpoint, !sends);
                 for number in 0..count {
                     if sends {
                         peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
                     } else {
                         let parts = peer.recv().unwrap_or_else(|error| panic!("{error}"));
-                        ledger.enter(sender, &parts);
+                        ledger.record(sender, &parts);
                     }
                 }
                 if !sends {
-                    missing.is_last();
+                    missing.count_down();
                 }
                 // A PAIR that closes discards the messages that it has not received.
-                while sends && missing.left() > 0 {
+                while sends && missing.remaining() > 0 {
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }));
         }
     }
     join(handles);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
 }
 
 /// Sockets that send and receive until their context ends.
-pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn terminate(stage: &mut Scenario, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
         (SocketType::Pub, SocketType::Sub),
@@ -326,21 +326,21 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
                 if socket_type == SocketType::Sub {
                     peer.set_bytes(SUBSCRIBE, b"");
                 }
-                peer.join(&endpoint, binds);
+                peer.bind_or_connect(&endpoint, binds);
                 let sends = !matches!(socket_type, SocketType::Pull | SocketType::Sub | SocketType::Router);
                 let receives = !matches!(socket_type, SocketType::Push | SocketType::Pub);
                 for number in 0.. {
                     let outcome = match sends && (!receives || number % 2 == 0) {
-                        true => peer.send_or_not(&kind.message(0, number)),
+                        true => peer.try_send(&kind.message(0, number)),
                         // Without a timeout, or with a short one.
                         false if rng.chance(2) && !sends => peer.recv().map(drop),
-                        false => peer.recv_or_not().map(drop),
+                        false => peer.try_recv().map(drop),
                     };
                     match outcome {
                         // Without a high-water mark, the sender would fill all memory.
-                        Ok(()) if number % 64 == 63 => peer.wait_a_moment(),
+                        Ok(()) if number % 64 == 63 => peer.sleep_briefly(),
                         Ok(()) => {}
-                        Err(Error::Again | Error::State) => peer.wait_a_moment(),
+                        Err(Error::Again | Error::State) => peer.sleep_briefly(),
                         Err(Error::Terminated) => return,
                         Err(error) => panic!("{error}"),
                     }
@@ -349,7 +349,7 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
         }
     }
     std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
-    let start = world::time();
+    let start = world::current_time();
     let patience = rng.chance(2).then(|| Duration::from_millis(rng.spread(1, 500)));
     for context in std::mem::take(&mut stage.contexts) {
         // The context ends in time if it drops the remaining messages, or after all are sent.
@@ -362,7 +362,7 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
             assert!(calls < 10_000, "a context does not end within {patience:?}");
         }
     }
-    let took = Duration::from_nanos(world::time() - start);
+    let took = Duration::from_nanos(world::current_time() - start);
     join(handles);
     // The longest linger, plus the time in which the connections of each context end in order.
     let stalls = world::with(|world| world.kernel.faults.stall > 0).unwrap_or(false);

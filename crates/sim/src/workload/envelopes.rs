@@ -7,7 +7,7 @@ use tautline_core::{Error, Flags, Message, Metadata, SocketType};
 
 use super::peer::{LINGER, Peer, SNDHWM};
 use super::traffic::Parts;
-use super::{Stage, fork, join, spawn};
+use super::{Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -15,8 +15,8 @@ const REQ_CORRELATE: i32 = 52;
 
 /// A REP with DEALER as clients, and a REQ with a ROUTER as server. The peers also send other
 /// messages.
-pub(super) fn envelopes(stage: &mut Stage, rng: &mut Rng) {
-    world::with(|world| world.kernel.faults.be_calm());
+pub(super) fn envelopes(stage: &mut Scenario, rng: &mut Rng) {
+    world::with(|world| world.kernel.faults.stop_losses());
     to_rep(stage, rng);
     to_req(stage, rng);
     messages(stage, rng);
@@ -29,21 +29,21 @@ fn nonsense(rng: &mut Rng) -> Parts {
     (0..rng.between(1, 3)).map(|_| vec![rng.next() as u8; rng.between(1, 7) as usize]).collect()
 }
 
-fn to_rep(stage: &mut Stage, rng: &mut Rng) {
+fn to_rep(stage: &mut Scenario, rng: &mut Rng) {
     let (endpoint, kind) = (stage.endpoint(), stage.kind);
     let rounds = kind.count(rng, 40);
     let context = stage.context(rng);
     let mut rep = Peer::new(&context, SocketType::Rep, fork(rng));
     // A reply without room is dropped.
     rep.set(SNDHWM, 0);
-    rep.join(&endpoint, true);
+    rep.bind_or_connect(&endpoint, true);
     let clients = rng.between(1, 3) as u32;
     let mut handles = Vec::new();
     for client in 0..clients {
         let (context, mut rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
         handles.push(spawn("dealer", move || {
             let mut peer = Peer::new(&context, SocketType::Dealer, fork(&mut rng));
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             for number in 0..rounds {
                 if rng.chance(2) {
                     peer.send(&nonsense(&mut rng)).unwrap();
@@ -63,31 +63,31 @@ fn to_rep(stage: &mut Stage, rng: &mut Rng) {
     for _ in 0..rounds * clients {
         let question = rep.recv().unwrap();
         assert!(question[0].len() >= 8, "nonsense is received");
-        assert_eq!(rep.recv_or_not(), Err(Error::State));
+        assert_eq!(rep.try_recv(), Err(Error::State));
         rep.send(&question).unwrap();
-        assert_eq!(rep.send_at_once(&question), Err(Error::State));
+        assert_eq!(rep.send_dontwait(&question), Err(Error::State));
     }
     join(handles);
     rep.set(LINGER, 0);
 }
 
-fn to_req(stage: &mut Stage, rng: &mut Rng) {
+fn to_req(stage: &mut Scenario, rng: &mut Rng) {
     let (endpoint, kind) = (stage.endpoint(), stage.kind);
     let rounds = kind.count(rng, 40);
     let correlates = rng.chance(2);
     let mut router = Peer::new(&stage.context(rng), SocketType::Router, fork(rng));
     router.set(SNDHWM, 0);
-    router.join(&endpoint, true);
+    router.bind_or_connect(&endpoint, true);
     let (context, req_rng) = (stage.context(rng), fork(rng));
     let client = spawn("req", move || {
         let mut req = Peer::new(&context, SocketType::Req, req_rng);
         req.set(REQ_CORRELATE, correlates.into());
         req.set(super::peer::RCVHWM, 0);
-        req.join(&endpoint, false);
+        req.bind_or_connect(&endpoint, false);
         for number in 0..rounds {
-            assert_eq!(req.recv_or_not(), Err(Error::State));
+            assert_eq!(req.try_recv(), Err(Error::State));
             req.send(&kind.message(0, number)).unwrap();
-            assert_eq!(req.send_at_once(&[Vec::new()]), Err(Error::State));
+            assert_eq!(req.send_dontwait(&[Vec::new()]), Err(Error::State));
             assert!(req.recv().unwrap() == kind.message(0, number), "another answer to question {number}");
         }
         req.set(LINGER, 0);
@@ -111,7 +111,7 @@ fn to_req(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Checks a message after it was sent, copied and changed, and its metadata.
-fn messages(stage: &mut Stage, rng: &mut Rng) {
+fn messages(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let context = stage.context(rng);
     let mut push = Peer::new(&context, SocketType::Push, fork(rng));
@@ -119,8 +119,8 @@ fn messages(stage: &mut Stage, rng: &mut Rng) {
     pull.set(LINGER, 0);
     // ZMQ_METADATA.
     push.set_bytes(95, b"X-origin:here");
-    pull.join(&endpoint, true);
-    push.join(&endpoint, false);
+    pull.bind_or_connect(&endpoint, true);
+    push.bind_or_connect(&endpoint, false);
     let length = rng.spread(1, 100_000) as usize;
     let body = vec![rng.next() as u8; length];
     let mut message = Message::from_slice(&body);

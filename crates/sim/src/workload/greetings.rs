@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
-use super::peer::{LINGER, RCVTIMEO, ROUTING_ID, SNDHWM, receive, say};
-use super::traffic::{Kind, Parts};
-use super::{Stage, fork, join, spawn};
+use super::peer::{LINGER, RCVTIMEO, ROUTING_ID, SNDHWM, receive, trace};
+use super::traffic::{MessageProfile, Parts};
+use super::{Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Clients and a server that greet each other. Some clients disconnect, and the server is notified.
 /// Then the server closes, and the remaining clients are notified.
-pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn greetings(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();
     let types = *rng.pick(&[
@@ -35,7 +35,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
         (SocketType::Server, SocketType::Client),
         (SocketType::Peer, SocketType::Peer),
     ]);
-    world::with(|world| world.kernel.faults.be_calm());
+    world::with(|world| world.kernel.faults.stop_losses());
     let mut server = open(&stage.context(rng), types.0, rng);
     server.set_option(HELLO_MSG, WELCOME).unwrap();
     server.set_option(DISCONNECT_MSG, GONE).unwrap();
@@ -70,7 +70,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
             };
             let greeted = rng.chance(2);
             if greeted {
-                assert_eq!(hear(&mut socket, false).1, [WELCOME], "the first that a client hears");
+                assert_eq!(recv_message(&mut socket, false).1, [WELCOME], "the first that a client hears");
             }
             for number in 0..count {
                 let mut message = Message::from_vec(kind.message(client, number).remove(0));
@@ -78,16 +78,16 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
                 send(&mut socket, &mut message);
             }
             if !greeted {
-                assert_eq!(hear(&mut socket, false).1, [WELCOME], "the first that a client hears");
+                assert_eq!(recv_message(&mut socket, false).1, [WELCOME], "the first that a client hears");
             }
             if stays {
-                hear_the_end(&mut socket);
+                expect_server_close(&mut socket);
             }
         }));
     }
-    let mut heard: BTreeMap<Vec<u8>, Heard> = BTreeMap::new();
+    let mut heard: BTreeMap<Vec<u8>, ReceivedFromClient> = BTreeMap::new();
     let going = clients.iter().filter(|(.., stays)| !stays).count();
-    let is_done = |heard: &BTreeMap<Vec<u8>, Heard>| {
+    let is_done = |heard: &BTreeMap<Vec<u8>, ReceivedFromClient>| {
         let all =
             heard.values().filter(|one| one.count > 0 && Some(one.count) == one.total(&clients)).count();
         let gone = heard.values().filter(|one| one.gone).count();
@@ -95,11 +95,11 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     };
     let mut quiet = 0;
     while !is_done(&heard) || quiet == 0 {
-        match hear_in_time(&mut server, types.0 == SocketType::Router) {
+        match recv_message_timeout(&mut server, types.0 == SocketType::Router) {
             Ok((peer, parts)) => {
                 // More messages may follow; wait until the socket stays quiet for a while.
                 quiet = 0;
-                say(|| format!("heard {} bytes of {peer:?}", parts.concat().len()));
+                trace(|| format!("heard {} bytes of {peer:?}", parts.concat().len()));
                 heard.entry(peer).or_default().take(kind, &parts, notify);
             }
             Err(error) => {
@@ -126,9 +126,9 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Waits until the server closes. It must send no message before.
-fn hear_the_end(socket: &mut Socket) {
+fn expect_server_close(socket: &mut Socket) {
     loop {
-        match hear_in_time(socket, false) {
+        match recv_message_timeout(socket, false) {
             Ok((_, parts)) => return assert_eq!(parts, [HICCUP]),
             Err(error) => assert_eq!(error, Error::Again),
         }
@@ -137,7 +137,7 @@ fn hear_the_end(socket: &mut Socket) {
 
 /// Messages that the server received from one client.
 #[derive(Debug, Default)]
-struct Heard {
+struct ReceivedFromClient {
     hello: bool,
     sender: Option<u32>,
     count: u32,
@@ -146,12 +146,12 @@ struct Heard {
     empty: usize,
 }
 
-impl Heard {
+impl ReceivedFromClient {
     fn total(&self, clients: &[(u32, u32, bool)]) -> Option<u32> {
         self.sender.map(|sender| clients[sender as usize].1)
     }
 
-    fn take(&mut self, kind: Kind, parts: &Parts, notify: i32) {
+    fn take(&mut self, kind: MessageProfile, parts: &Parts, notify: i32) {
         let body = &parts[0];
         match body.as_slice() {
             b"" => {
@@ -209,9 +209,9 @@ fn send(socket: &mut Socket, message: &mut Message) {
 }
 
 /// Returns the next message, and the peer that sent it.
-fn hear(socket: &mut Socket, named: bool) -> (Vec<u8>, Parts) {
+fn recv_message(socket: &mut Socket, named: bool) -> (Vec<u8>, Parts) {
     loop {
-        match hear_in_time(socket, named) {
+        match recv_message_timeout(socket, named) {
             Ok(heard) => return heard,
             Err(error) => assert_eq!(error, Error::Again),
         }
@@ -219,7 +219,7 @@ fn hear(socket: &mut Socket, named: bool) -> (Vec<u8>, Parts) {
 }
 
 /// Returns the next message and its peer, within some seconds.
-fn hear_in_time(socket: &mut Socket, named: bool) -> Result<(Vec<u8>, Parts), Error> {
+fn recv_message_timeout(socket: &mut Socket, named: bool) -> Result<(Vec<u8>, Parts), Error> {
     let mut parts = Vec::new();
     let mut message = Message::new();
     loop {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tautline_core::{Context, Error, SocketType, public_key};
 
 use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDHWM, SNDTIMEO, SUBSCRIBE};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::memory;
 use crate::rng::Rng;
 use crate::world;
@@ -37,7 +37,7 @@ impl Keys {
         let mut password = || [(); 16].map(|()| b'a' + rng.below(26) as u8);
         let keys = Keys { server, good, bad, password: password(), wrong: password() };
         for secret in [&keys.server[..], &keys.good, &keys.bad, &keys.password, &keys.wrong] {
-            memory::keep_secret(secret);
+            memory::register_secret(secret);
         }
         Arc::new(keys)
     }
@@ -52,7 +52,7 @@ impl Drop for Keys {
 
 /// PUSH with and without the right password or key, and a PULL whose context has a ZAP handler. The
 /// handler may be slow.
-pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn guarded(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
     let curve = rng.chance(2);
@@ -67,11 +67,11 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     // Unlike a REP, a ROUTER may answer late or never.
     let mut handler = Peer::new(&context, SocketType::Router, fork(rng));
     handler.set(SNDHWM, 0);
-    handler.join("inproc://zeromq.zap.01", true);
+    handler.bind_or_connect("inproc://zeromq.zap.01", true);
     let is_whimsical = rng.chance(2);
     let judge = spawn("zap", {
         let keys = keys.clone();
-        move || answer_questions(handler, &keys, is_whimsical)
+        move || serve_zap(handler, &keys, is_whimsical)
     });
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     if curve {
@@ -98,7 +98,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
         senders.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             introduce(&mut peer, true);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             for number in 0..count {
                 peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
             }
@@ -106,7 +106,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
                 peer.set(LINGER, 20_000);
             }
             drop(peer);
-            busy.is_last();
+            busy.count_down();
         }));
     }
     for _ in 0..rng.between(0, 2) {
@@ -118,30 +118,30 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
             peer.set(IMMEDIATE, 1);
             peer.set(SNDTIMEO, 300);
             peer.set(LINGER, 0);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             for _ in 0..5 {
-                let outcome = peer.send_or_not(&[b"from a stranger".to_vec()]);
+                let outcome = peer.try_send(&[b"from a stranger".to_vec()]);
                 assert_eq!(outcome, Err(Error::Again), "a stranger sends");
             }
         }));
     }
-    pull.join(&endpoint, true);
+    pull.bind_or_connect(&endpoint, true);
     if lossy {
-        pull.give_up_after(super::patterns::QUIET);
+        pull.set_receive_timeout(super::patterns::QUIET);
     }
-    while missing.left() > 0 {
+    while missing.remaining() > 0 {
         match pull.recv() {
             Ok(parts) => {
-                ledger.enter(0, &parts);
-                missing.is_last();
+                ledger.record(0, &parts);
+                missing.count_down();
             }
-            Err(Error::Again) if lossy && busy.left() > 0 => {}
+            Err(Error::Again) if lossy && busy.remaining() > 0 => {}
             Err(Error::Again) if lossy => break,
             Err(error) => panic!("{error}"),
         }
     }
     join(senders);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
     drop(pull);
     context.shutdown().unwrap();
     judge.join().unwrap();
@@ -149,7 +149,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Judges clients. A whimsical handler sometimes sends no answer, or an invalid one.
-fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
+fn serve_zap(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
     handler.set(LINGER, 0);
     loop {
         let mut question = match handler.recv() {
@@ -191,7 +191,7 @@ fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
 
 /// Connected sockets of all types that have exchanged messages. While they are idle, the process
 /// makes no system call.
-pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn idle(stage: &mut Scenario, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
         (SocketType::Pub, SocketType::Sub),
@@ -212,14 +212,14 @@ pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
             if socket_type == SocketType::Sub {
                 peer.set_bytes(SUBSCRIBE, b"");
             }
-            peer.give_up_after(500);
-            peer.join(&endpoint, binds);
+            peer.set_receive_timeout(500);
+            peer.bind_or_connect(&endpoint, binds);
             peer
         });
         for number in 0..rng.spread(1, 200) as u32 {
-            let _ = ends[0].send_or_not(&stage.kind.message(0, number));
+            let _ = ends[0].try_send(&stage.kind.message(0, number));
             if rng.chance(2) {
-                let _ = ends[1].recv_or_not();
+                let _ = ends[1].try_recv();
             }
         }
         peers.extend(ends);

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
+use super::event_checks::STRANGERS;
 use super::patterns::flow;
 use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO};
-use super::watch::STRANGERS;
-use super::{Stage, fork, join, spawn};
+use super::{Scenario, fork, join, spawn};
 use crate::memory;
 use crate::raw;
 use crate::rng::Rng;
-use crate::stores;
+use crate::store_buffer;
 use crate::world;
 
 const SNDBUF: i32 = 11;
@@ -29,7 +29,7 @@ const SLACK: i64 = 128 * 1024;
 
 /// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well.
 /// Its output to them must not pile up.
-pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn flood(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -38,8 +38,8 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
     pull.set(SNDBUF, 2048);
     pull.set(RCVBUF, 2048);
     pull.set(LINGER, 0);
-    pull.join(&endpoint, true);
-    world::with(|world| world.kernel.faults.be_calm());
+    pull.bind_or_connect(&endpoint, true);
+    world::with(|world| world.kernel.faults.stop_losses());
     let (more, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let mut handles = Vec::new();
     for _ in 0..rng.between(1, 2) {
@@ -47,14 +47,14 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("flood", move || flooder(&more, &ends, sends)));
     }
     std::thread::sleep(Duration::from_secs(60));
-    let before = memory::held();
+    let before = memory::allocated_bytes();
     more.store(true, SeqCst);
     let later = || {
         for _ in 0..20 {
             std::thread::sleep(Duration::from_secs(10));
             world::progress();
         }
-        memory::held()
+        memory::allocated_bytes()
     };
     let meanwhile = later();
     let grown = meanwhile - before;
@@ -68,13 +68,13 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
 /// Connects and completes the handshake. Floods at the given time, if `sends` is true.
 fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
     let fd = connect();
-    say(fd, &greeting(), ends);
+    write_all(fd, &greeting(), ends);
     let pings = PING.repeat(500);
     let mut left = 400;
     while !ends.load(SeqCst) {
         if sends && left > 0 && more.load(SeqCst) {
             left -= 1;
-            say(fd, &pings, ends);
+            write_all(fd, &pings, ends);
         }
         std::thread::sleep(Duration::from_millis(if left > 0 { 20 } else { 5_000 }));
     }
@@ -101,7 +101,7 @@ fn greeting() -> Vec<u8> {
 }
 
 /// Sends all bytes, unless the workload ends.
-fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
+fn write_all(fd: i32, mut words: &[u8], ends: &AtomicBool) {
     while !words.is_empty() && !ends.load(SeqCst) {
         let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
         // SAFETY: an array of one.
@@ -117,7 +117,7 @@ fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
 
 /// A peer that connects to a socket with heartbeats, and stays silent from the start or after the
 /// handshake. It receives PINGs, and is disconnected in time.
-pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn silence(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -131,28 +131,28 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     pull.set(HEARTBEAT_IVL, if grants { 0 } else { interval as i32 });
     pull.set(HEARTBEAT_TIMEOUT, timeout as i32);
     pull.set(LINGER, 0);
-    pull.join(&endpoint, true);
-    world::with(|world| world.kernel.faults.be_calm());
+    pull.bind_or_connect(&endpoint, true);
+    world::with(|world| world.kernel.faults.stop_losses());
     let introduces = grants || rng.chance(2);
     let fd = connect();
     let never = AtomicBool::new(false);
     if introduces {
-        say(fd, &greeting(), &never);
+        write_all(fd, &greeting(), &never);
     }
     if grants {
         let [high, low] = ((timeout / 100) as u16 + 1).to_be_bytes();
-        say(fd, &[&PING[..PING.len() - 2], &[high, low]].concat(), &never);
+        write_all(fd, &[&PING[..PING.len() - 2], &[high, low]].concat(), &never);
     }
     // Silence counts from the last sign of life, not from the time when the peer was first watched.
     let speaks_again = introduces && rng.chance(2);
     if speaks_again {
         // SAFETY: no descriptor is looked at.
         unsafe { libc::poll(std::ptr::null_mut(), 0, (timeout / 2) as i32) };
-        say(fd, PONG, &never);
+        write_all(fd, PONG, &never);
     }
-    let start = world::time();
-    let heard = hear(fd);
-    let took = Duration::from_nanos(world::time() - start);
+    let start = world::current_time();
+    let heard = read_to_end(fd);
+    let took = Duration::from_nanos(world::current_time() - start);
     // A thread may stall for seconds, and an unaccepted connection is retried later.
     let slack = Duration::from_secs(20);
     if grants {
@@ -175,7 +175,7 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Reads all bytes until the end of the stream.
-fn hear(fd: i32) -> Vec<u8> {
+fn read_to_end(fd: i32) -> Vec<u8> {
     let mut heard = Vec::new();
     loop {
         let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
@@ -200,7 +200,7 @@ fn hear(fd: i32) -> Vec<u8> {
 
 /// A pipeline, and in the same contexts a PUSH and a PULL over ipc. Another thread writes random
 /// words into their shared memory. The pipeline loses no message, and all ends in order.
-pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn liars(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let is_over = Arc::new(AtomicBool::new(false));
@@ -214,20 +214,20 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
             peer.set(SNDHWM, 20);
             peer.set(RCVHWM, 20);
             peer.set(SNDTIMEO, 50);
-            peer.give_up_after(50);
-            peer.join("ipc:///sim/lies", binds);
+            peer.set_receive_timeout(50);
+            peer.bind_or_connect("ipc:///sim/lies", binds);
             let mut number = 0;
             while !is_over.load(SeqCst) {
                 let outcome = match socket_type {
-                    SocketType::Push => peer.send_or_not(&kind.message(0, number)),
-                    _ => peer.recv_or_not().map(drop),
+                    SocketType::Push => peer.try_send(&kind.message(0, number)),
+                    _ => peer.try_recv().map(drop),
                 };
                 match outcome {
                     Ok(()) => number += 1,
                     Err(Error::Again) => {}
                     Err(error) => panic!("{error}"),
                 }
-                peer.wait_a_moment();
+                peer.sleep_briefly();
             }
         }));
     }
@@ -247,7 +247,7 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
 /// Writes a word into the first page of a shared memory.
 fn scribble(rng: &mut Rng) {
     const PAGE: usize = 4096;
-    stores::flush_all();
+    store_buffer::flush_all();
     world::enter("scribble");
     let memories = world::with(|world| world.kernel.memories()).unwrap_or_default();
     let Some(fd) = (!memories.is_empty()).then(|| *rng.pick(&memories)) else { return };

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tautline_core::{Context, Message, Socket, SocketType};
 
 use super::datagrams::{LONGEST, calm_later, check, open, receive, send};
-use super::traffic::Kind;
-use super::{Countdown, Stage, fork, join, spawn};
+use super::traffic::MessageProfile;
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -34,7 +34,7 @@ const CHANNELS: [&str; 8] = [
 const MOST: u32 = 8;
 
 /// Several RADIO and DISH in one to four channels.
-pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn multicast(stage: &mut Scenario, rng: &mut Rng) {
     let kind = stage.kind.of_one_part();
     let mut channels: Vec<usize> = (1..CHANNELS.len()).collect();
     while channels.len() as u64 > rng.between(1, 4) {
@@ -54,7 +54,7 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
             let joined: Vec<u32> = (0..senders).filter(|sender| *sender == 0 || rng.chance(2)).collect();
             joined.iter().for_each(|sender| dish.join(group(*sender)).unwrap());
             listen(&mut dish, kind, channel, &joined, wanted);
-            missing.is_last();
+            missing.count_down();
         }));
     }
     for channel in channels {
@@ -70,7 +70,7 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
                     radio.connect(endpoint(channel, &mut rng)).unwrap();
                 }
                 let mut number = 0;
-                while missing.left() > 0 {
+                while missing.remaining() > 0 {
                     let body = kind.message(name_of(channel, sender), number).remove(0);
                     number += 1;
                     if body.len() <= LONGEST {
@@ -92,7 +92,7 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
 
 /// Receives until the wanted number of messages has arrived from each sender. No message arrives
 /// twice unless the network has duplicated it.
-fn listen(dish: &mut Socket, kind: Kind, channel: usize, joined: &[u32], wanted: u64) {
+fn listen(dish: &mut Socket, kind: MessageProfile, channel: usize, joined: &[u32], wanted: u64) {
     let doubles = world::with(|world| world.kernel.faults.doubled > 0).unwrap_or(false);
     let mut heard = vec![BTreeSet::new(); joined.len()];
     while heard.iter().any(|heard| (heard.len() as u64) < wanted) {

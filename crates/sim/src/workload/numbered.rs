@@ -4,12 +4,12 @@ use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
 use super::patterns::QUIET;
 use super::peer::{LINGER, RCVTIMEO, SNDHWM};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
 /// Several CLIENT and a SERVER, or PEERs. One of them echoes all messages.
-pub(super) fn numbered(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn numbered(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();
     let lossy = stage.lossy;
@@ -56,7 +56,7 @@ pub(super) fn numbered(stage: &mut Stage, rng: &mut Rng) {
                 }
                 match receive(&mut socket) {
                     Ok(message) => {
-                        ledger.enter(client, &[message.as_slice().to_vec()]);
+                        ledger.record(client, &[message.as_slice().to_vec()]);
                         received += 1;
                     }
                     Err(Error::Again) if lossy => break,
@@ -64,13 +64,13 @@ pub(super) fn numbered(stage: &mut Stage, rng: &mut Rng) {
                 }
             }
             drop(socket);
-            if busy.is_last() {
+            if busy.count_down() {
                 hub.shutdown().unwrap();
             }
         }));
     }
     join(handles);
-    ledger.settle(&counts);
+    ledger.check_complete(&counts);
     if stage.transport() != "inproc" {
         stage.contexts.push(hub);
     }

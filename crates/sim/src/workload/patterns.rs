@@ -8,32 +8,32 @@ use tautline_core::{Context, Error, SocketType};
 
 use super::addresses::addresses;
 use super::bursts::{ahead, alive, bursts};
+use super::connection_rules::{filters, lengths, patience, relayed};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
-use super::doors::{filters, lengths, patience, relayed};
 use super::edges::{bounds, churn, conflate, memory, room, terminate};
 use super::envelopes::envelopes;
+use super::faulty_peers::{crash, strangers};
 use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
-use super::last_words::{answers, batches, crossed, joiners};
+use super::monitoring::{monitored, peers, steered};
 use super::multicast::multicast;
 use super::numbered::numbered;
+use super::observation::shown;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::sealed::sealed;
 use super::settings::settings;
-use super::shown::shown;
+use super::silent_senders::{answers, batches, crossed, joiners};
 use super::streams::streams;
-use super::subjects::{catalogue, groups, manual};
+use super::subscriptions::{catalogue, groups, manual};
 use super::succession::{heirs, migrate, successors};
-use super::told::{monitored, peers, steered};
-use super::trouble::{crash, strangers};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 
 pub(super) const XPUB_NODROP: i32 = 69;
 
-type Program = fn(&mut Stage, &mut Rng);
+type Program = fn(&mut Scenario, &mut Rng);
 
 pub(super) const ALL: [(&str, Program); 53] = [
     ("pipeline", pipeline),
@@ -103,12 +103,12 @@ pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
 }
 
 /// Several PUSH, each connected to several PULL, or the PULL connected to the PUSH.
-fn pipeline(stage: &mut Stage, rng: &mut Rng) {
+fn pipeline(stage: &mut Scenario, rng: &mut Rng) {
     let senders_bind = rng.chance(3);
     flow(stage, rng, senders_bind);
 }
 
-pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
+pub(super) fn flow(stage: &mut Scenario, rng: &mut Rng, senders_bind: bool) {
     let (senders, receivers) =
         (rng.between(1, 4) as u32, if rng.chance(8) { 30 } else { rng.between(1, 3) as u32 });
     let lossy = stage.lossy;
@@ -137,19 +137,19 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
         handles.push(spawn("pull", move || {
             // Others may have received all messages before this peer starts.
             let Some(mut peer) = Peer::try_new(&context, SocketType::Pull, rng) else { return };
-            endpoints.iter().for_each(|endpoint| peer.join(endpoint, !senders_bind));
+            endpoints.iter().for_each(|endpoint| peer.bind_or_connect(endpoint, !senders_bind));
             if lossy {
-                peer.give_up_after(QUIET);
+                peer.set_receive_timeout(QUIET);
             }
             loop {
                 match peer.recv() {
                     Ok(parts) => {
-                        ledger.enter(receiver, &parts);
-                        if missing.is_last() {
+                        ledger.record(receiver, &parts);
+                        if missing.count_down() {
                             all.iter().for_each(|context| context.shutdown().unwrap());
                         }
                     }
-                    Err(Error::Again) if lossy && busy.left() > 0 => {}
+                    Err(Error::Again) if lossy && busy.remaining() > 0 => {}
                     Err(Error::Again) if lossy => break,
                     Err(Error::Terminated) => break,
                     Err(error) => panic!("{error}"),
@@ -169,7 +169,7 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
             let stays = !lossy && rng.chance(2);
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             peer.set(IMMEDIATE, immediate.into());
-            endpoints.iter().for_each(|endpoint| peer.join(endpoint, senders_bind));
+            endpoints.iter().for_each(|endpoint| peer.bind_or_connect(endpoint, senders_bind));
             for number in 0..count {
                 match peer.send(&kind.message(sender, number)) {
                     Ok(()) => {}
@@ -182,22 +182,22 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
                 peer.set(LINGER, 20_000);
             }
             // All its messages arrive, though the sender makes no further call.
-            while stays && missing.left() > 0 {
+            while stays && missing.remaining() > 0 {
                 std::thread::sleep(Duration::from_millis(100));
             }
             drop(peer);
-            busy.is_last();
+            busy.count_down();
         }));
     }
     join(handles);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
     if stage.transport != "inproc" {
         stage.contexts.extend(contexts);
     }
 }
 
 /// Two PAIR that both send and receive.
-fn pair(stage: &mut Stage, rng: &mut Rng) {
+fn pair(stage: &mut Scenario, rng: &mut Rng) {
     let ledger = stage.ledger();
     let endpoint = stage.endpoint();
     let lossy = stage.lossy;
@@ -210,17 +210,17 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
             (fork(rng), ledger.clone(), stage.kind, endpoint.clone(), busy.clone());
         handles.push(spawn("pair", move || {
             let mut peer = Peer::new(&context, SocketType::Pair, rng);
-            peer.join(&endpoint, own == 0);
+            peer.bind_or_connect(&endpoint, own == 0);
             let (mut sent, mut received) = (0, 0);
             let (to_send, to_receive) = (counts[own as usize], counts[1 - own as usize]);
             // Each must be able to receive before the other has taken its messages.
             peer.set(SNDTIMEO, 5);
             if lossy {
-                peer.give_up_after(QUIET);
+                peer.set_receive_timeout(QUIET);
             }
             while sent < to_send || received < to_receive {
                 if sent < to_send {
-                    match peer.send_or_not(&kind.message(own, sent)) {
+                    match peer.try_send(&kind.message(own, sent)) {
                         Ok(()) => sent += 1,
                         Err(Error::Again) => {}
                         Err(error) => panic!("{error}"),
@@ -230,10 +230,10 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
                 if !wants {
                     continue;
                 }
-                let outcome = if sent < to_send { peer.recv_or_not() } else { peer.recv() };
+                let outcome = if sent < to_send { peer.try_recv() } else { peer.recv() };
                 match outcome {
                     Ok(parts) => {
-                        ledger.enter(own, &parts);
+                        ledger.record(own, &parts);
                         received += 1;
                     }
                     Err(Error::Again) if sent < to_send => {}
@@ -241,14 +241,14 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
                     Err(error) => panic!("{error}"),
                 }
             }
-            busy.is_last();
+            busy.count_down();
             // A PAIR that closes discards the messages that it has not received, and may make the
             // other lose a connection. So both stay until both are done.
-            while busy.left() > 0 {
+            while busy.remaining() > 0 {
                 std::thread::sleep(Duration::from_millis(50));
                 if lossy {
-                    while let Ok(parts) = peer.recv_or_not() {
-                        ledger.enter(own, &parts);
+                    while let Ok(parts) = peer.try_recv() {
+                        ledger.record(own, &parts);
                     }
                 }
             }
@@ -258,11 +258,11 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
         }));
     }
     join(handles);
-    ledger.settle(&[(0, counts[0]), (1, counts[1])]);
+    ledger.check_complete(&[(0, counts[0]), (1, counts[1])]);
 }
 
 /// Several REQ, or DEALER that behave like REQ, and a REP.
-fn request(stage: &mut Stage, rng: &mut Rng) {
+fn request(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let clients = rng.between(1, 5) as u32;
     let lossy = stage.lossy;
@@ -273,7 +273,7 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
         let (rng, context, endpoint) = (fork(rng), server_context.clone(), endpoint.clone());
         handles.push(spawn("rep", move || {
             let mut peer = Peer::new(&context, SocketType::Rep, rng);
-            peer.join(&endpoint, true);
+            peer.bind_or_connect(&endpoint, true);
             if lossy {
                 peer.set(LINGER, 1000);
             }
@@ -299,7 +299,7 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
         let shuts = stage.transport != "inproc" || clients == 1;
         handles.push(spawn("req", move || {
             let mut peer = Peer::new(&context, SocketType::Req, rng);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             if lossy {
                 peer.tolerate_losses();
             }
@@ -307,7 +307,7 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
                 peer.ask(&kind.message(client, number), lossy);
             }
             drop(peer);
-            if busy.is_last() && shuts {
+            if busy.count_down() && shuts {
                 server_context.shutdown().unwrap();
             }
         }));
@@ -326,7 +326,7 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Several DEALER and a ROUTER that echoes all messages.
-fn router(stage: &mut Stage, rng: &mut Rng) {
+fn router(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let clients = some_or_many(rng, 5);
     // A ROUTER drops the queued messages of a peer that disconnects.
@@ -340,7 +340,7 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
         peer.set(MANDATORY, 1);
         // It never waits for one of its peers.
         peer.set(SNDHWM, 0);
-        peer.join(&at, true);
+        peer.bind_or_connect(&at, true);
         if lossy {
             peer.set(LINGER, 1000);
         }
@@ -373,15 +373,15 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
                 peer.set_bytes(ROUTING_ID, format!("client {client}").as_bytes());
             }
             peer.set(SNDTIMEO, 5);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             if lossy {
-                peer.give_up_after(QUIET);
+                peer.set_receive_timeout(QUIET);
                 peer.set(LINGER, 0);
             }
             let (mut sent, mut received) = (0, 0);
             while received < count {
                 if sent < count && (sent == received || peer.rng.chance(2)) {
-                    match peer.send_or_not(&kind.message(client, sent)) {
+                    match peer.try_send(&kind.message(client, sent)) {
                         Ok(()) => sent += 1,
                         Err(Error::Again) => {}
                         Err(error) => panic!("{error}"),
@@ -389,32 +389,32 @@ fn router(stage: &mut Stage, rng: &mut Rng) {
                     continue;
                 }
                 let waits = sent > received;
-                let outcome = if waits && sent == count { peer.recv() } else { peer.recv_or_not() };
+                let outcome = if waits && sent == count { peer.recv() } else { peer.try_recv() };
                 match outcome {
                     Ok(parts) => {
-                        ledger.enter(client, &parts);
+                        ledger.record(client, &parts);
                         received += 1;
                     }
-                    Err(Error::Again) if sent < count => peer.wait_a_moment(),
+                    Err(Error::Again) if sent < count => peer.sleep_briefly(),
                     Err(Error::Again) if lossy => break,
                     Err(error) => panic!("{error}"),
                 }
             }
             drop(peer);
-            busy.is_last();
+            busy.count_down();
         }));
     }
     join(handles);
     server_context.shutdown().unwrap();
     server.join().unwrap();
-    ledger.settle(&counts);
+    ledger.check_complete(&counts);
     if stage.transport != "inproc" {
         stage.contexts.push(server_context);
     }
 }
 
 /// An XPUB, and several SUB of some topics.
-fn publish(stage: &mut Stage, rng: &mut Rng) {
+fn publish(stage: &mut Scenario, rng: &mut Rng) {
     // Sometimes more than the log of a publisher and all buffers hold.
     let is_bulk = rng.chance(3);
     let (kind, subscribers, count) = match is_bulk {
@@ -453,15 +453,15 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
             peer.set_bytes(SUBSCRIBE, &topic.to_be_bytes());
             if drops {
-                peer.give_up_after(QUIET);
-                peer.say_ping_seldom();
+                peer.set_receive_timeout(QUIET);
+                peer.limit_pings();
             }
-            peer.join(&endpoint, connects);
+            peer.bind_or_connect(&endpoint, connects);
             let mut next = 0;
             while next < expected.len() {
                 let parts = match peer.recv() {
                     Ok(parts) => parts,
-                    Err(Error::Again) if drops && done.left() == 0 => break,
+                    Err(Error::Again) if drops && done.remaining() == 0 => break,
                     Err(Error::Again) if drops => continue,
                     Err(error) => panic!("{error}"),
                 };
@@ -472,7 +472,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
                 assert!(drops || at == next, "message {number} comes before {}", expected[next]);
                 next = at + 1;
                 heard.fetch_add(1, SeqCst);
-                while is_late && done.left() > 0 {
+                while is_late && done.remaining() > 0 {
                     std::thread::sleep(Duration::from_millis(10));
                 }
             }
@@ -487,11 +487,11 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     }
     publisher.set(LINGER, if lossy { 1000 } else { -1 });
     if drops {
-        publisher.say_ping_seldom();
+        publisher.limit_pings();
     }
     // XPUB_VERBOSE: the XPUB receives every subscription.
     publisher.set(40, 1);
-    endpoints.iter().for_each(|endpoint| publisher.join(endpoint, !connects));
+    endpoints.iter().for_each(|endpoint| publisher.bind_or_connect(endpoint, !connects));
     let mut there = 0;
     while there < subscribers {
         match publisher.recv().unwrap()[0][0] {
@@ -504,7 +504,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     for number in 0..count {
         publisher.send(&kind.message(number % topics, number)).unwrap_or_else(|error| panic!("{error}"));
     }
-    done.is_last();
+    done.count_down();
     join(handles);
     if !lossy {
         let (sent, dropped) = (publisher.statistic(0), publisher.statistic(4));
@@ -518,7 +518,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Sockets of all types that close with messages in flight.
-fn leave(stage: &mut Stage, rng: &mut Rng) {
+fn leave(stage: &mut Scenario, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
         (SocketType::Dealer, SocketType::Router),
@@ -553,16 +553,16 @@ fn leave(stage: &mut Stage, rng: &mut Rng) {
                     for number in 0..rng.spread(1, 100) as u32 {
                         let sends = own == 0 || rng.chance(2);
                         let outcome = if sends && socket_type != SocketType::Router {
-                            peer.send_or_not(&kind.message(own, number))
+                            peer.try_send(&kind.message(own, number))
                         } else {
-                            peer.recv_or_not().map(drop)
+                            peer.try_recv().map(drop)
                         };
                         match outcome {
                             Ok(()) | Err(Error::Again | Error::NotSupported | Error::State) => {}
                             Err(error) => panic!("{error}"),
                         }
                         if outcome == Err(Error::Again) && rng.chance(4) {
-                            peer.wait_a_moment();
+                            peer.sleep_briefly();
                         }
                     }
                 }

@@ -5,11 +5,11 @@ use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
-use tautline_core::{Context, Error, Flags, Message, Patience, Rest, Socket, SocketType};
+use tautline_core::poller::{self, Item, POLLIN, POLLOUT, PollTarget};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, WaitMode, WaitState};
 
+use super::event_checks;
 use super::traffic::Parts;
-use super::watch;
 use crate::rng::Rng;
 use crate::world;
 
@@ -35,7 +35,7 @@ const ZMQ_EVENTS: i32 = 15;
 
 /// Method by which a program waits for a socket.
 #[derive(Debug, Clone, Copy)]
-enum Waits {
+enum WaitMethod {
     /// With the library's poll.
     Poll,
     /// With the system's, for ZMQ_FD.
@@ -58,7 +58,7 @@ pub(super) struct Peer {
     pub(super) rng: Rng,
     /// One call in this many does not wait.
     polls: u64,
-    waits: Waits,
+    waits: WaitMethod,
     /// True if the peer waits for messages without a limit.
     patient: bool,
     /// Limit of the wait, if not patient.
@@ -83,7 +83,7 @@ impl Peer {
             outcome => outcome.unwrap(),
         };
         if rng.chance(2) {
-            socket.observe(watch::observer());
+            socket.observe(event_checks::observer());
         }
         let mut set = |option, value: i32| match socket.set_option(option, &value.to_ne_bytes()) {
             Ok(()) | Err(Error::Terminated) => {}
@@ -106,12 +106,12 @@ impl Peer {
         set(LINGER, -1);
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
-        let waits = *rng.pick(&[Waits::Poll, Waits::Descriptor, Waits::Task]);
+        let waits = *rng.pick(&[WaitMethod::Poll, WaitMethod::Descriptor, WaitMethod::Task]);
         Some(Peer { socket, rng, polls, waits, patient: true, patience: Duration::ZERO, promised: 0, pauses })
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
-        say(|| format!("option {option} = {value}"));
+        trace(|| format!("option {option} = {value}"));
         self.set_bytes(option, &value.to_ne_bytes());
     }
 
@@ -124,7 +124,7 @@ impl Peer {
     }
 
     /// Binds if `binds` is true, otherwise connects.
-    pub(super) fn join(&mut self, endpoint: &str, binds: bool) {
+    pub(super) fn bind_or_connect(&mut self, endpoint: &str, binds: bool) {
         let mut endpoint = endpoint.to_owned();
         if !binds && self.rng.chance(4) {
             endpoint = endpoint.replace("tcp://127.0.0.1", "tcp://this.sim");
@@ -133,7 +133,7 @@ impl Peer {
             let other = *self.rng.pick(&["tcp://lo", "tcp://*", "tcp://0.0.0.0"]);
             endpoint = endpoint.replace("tcp://127.0.0.1", other);
         }
-        say(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
+        trace(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
         let outcome = if binds { self.socket.bind(&endpoint) } else { self.socket.connect(&endpoint) };
         match outcome {
             // The next call reports `Terminated` as well.
@@ -150,7 +150,7 @@ impl Peer {
     }
 
     /// Limits PINGs to one a second, for workloads with waits of minutes or many peers.
-    pub(super) fn say_ping_seldom(&mut self) {
+    pub(super) fn limit_pings(&mut self) {
         let mut interval = [0; 4];
         match self.socket.option(HEARTBEAT_IVL, &mut interval) {
             Ok(_) if i32::from_ne_bytes(interval) > 0 => self.set(HEARTBEAT_IVL, 1000),
@@ -160,7 +160,7 @@ impl Peer {
     }
 
     /// Makes each receive time out after some milliseconds.
-    pub(super) fn give_up_after(&mut self, millis: i32) {
+    pub(super) fn set_receive_timeout(&mut self, millis: i32) {
         self.patient = false;
         self.patience = Duration::from_millis(millis as u64);
         self.set(RCVTIMEO, millis);
@@ -183,14 +183,16 @@ impl Peer {
     fn poll(&mut self, events: i16) -> Result<(), Error> {
         self.promised = 0;
         match self.waits {
-            Waits::Poll => {}
+            WaitMethod::Poll => {}
             // Thread-safe sockets have no descriptor.
-            Waits::Descriptor if !self.socket.is_thread_safe() => return self.wait_for_descriptor(events),
-            Waits::Descriptor => {}
-            Waits::Task => return self.wait_as_task(events),
+            WaitMethod::Descriptor if !self.socket.is_thread_safe() => {
+                return self.wait_for_descriptor(events);
+            }
+            WaitMethod::Descriptor => {}
+            WaitMethod::Task => return self.wait_as_task(events),
         }
         let timeout = self.rng.chance(3).then(|| Duration::from_micros(self.rng.spread(1, 10_000)));
-        let mut items = [Item { watched: Watched::Socket(&mut self.socket), events, revents: 0 }];
+        let mut items = [Item { watched: PollTarget::Socket(&mut self.socket), events, revents: 0 }];
         let outcome = poller::poll(&mut items, timeout);
         self.promised = items[0].revents;
         match outcome {
@@ -201,10 +203,10 @@ impl Peer {
 
     fn wait_as_task(&mut self, events: i16) -> Result<(), Error> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut patience = Patience::default();
+        let mut patience = WaitState::default();
         let gives_up = self.rng.chance(8);
         loop {
-            match self.socket.poll_ready(events, &mut patience, Rest::IoThread, &waker) {
+            match self.socket.poll_ready(events, &mut patience, WaitMode::IoThread, &waker) {
                 Poll::Ready(outcome) => return outcome,
                 Poll::Pending if gives_up => {
                     std::thread::park_timeout(Duration::from_micros(self.rng.spread(1, 10_000)));
@@ -246,7 +248,7 @@ impl Peer {
     pub(super) fn send(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         let outcome = self.send_all(parts);
         world::progress();
-        say(|| format!("send {} = {outcome:?}", named(parts)));
+        trace(|| format!("send {} = {outcome:?}", named(parts)));
         outcome
     }
 
@@ -294,10 +296,10 @@ impl Peer {
 
     /// Receives a message.
     pub(super) fn recv(&mut self) -> Result<Parts, Error> {
-        say(|| "recv".to_owned());
+        trace(|| "recv".to_owned());
         let outcome = self.recv_all();
         world::progress();
-        say(|| format!("recv = {:?}", outcome.as_deref().map(named)));
+        trace(|| format!("recv = {:?}", outcome.as_deref().map(named)));
         outcome
     }
 
@@ -338,18 +340,18 @@ impl Peer {
 
 impl Peer {
     /// Sends without waiting, or for at most the socket's timeout.
-    pub(super) fn send_or_not(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+    pub(super) fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         let before = (std::mem::replace(&mut self.polls, 0), self.rng.chance(2));
         let outcome = match before.1 {
             true => self.send(parts),
-            false => self.send_at_once(parts),
+            false => self.send_dontwait(parts),
         };
         self.polls = before.0;
         outcome
     }
 
     /// Sends without waiting.
-    pub(super) fn send_at_once(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
+    pub(super) fn send_dontwait(&mut self, parts: &[Vec<u8>]) -> Result<(), Error> {
         world::progress();
         for (at, part) in parts.iter().enumerate() {
             let more = if at + 1 < parts.len() { Flags::MORE.0 } else { 0 };
@@ -373,7 +375,7 @@ impl Peer {
         // ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED.
         self.set(52, 1);
         self.set(53, 1);
-        self.give_up_after(60_000);
+        self.set_receive_timeout(60_000);
         self.set(LINGER, 0);
     }
 
@@ -391,7 +393,7 @@ impl Peer {
     }
 
     /// Receives without waiting.
-    pub(super) fn recv_or_not(&mut self) -> Result<Parts, Error> {
+    pub(super) fn try_recv(&mut self) -> Result<Parts, Error> {
         world::progress();
         let mut parts = Vec::new();
         let mut message = Message::new();
@@ -415,7 +417,7 @@ impl Peer {
     }
 
     /// Pauses for some microseconds.
-    pub(super) fn wait_a_moment(&mut self) {
+    pub(super) fn sleep_briefly(&mut self) {
         std::thread::sleep(Duration::from_micros(self.rng.spread(10, 2000)));
     }
 }
@@ -448,6 +450,6 @@ fn named(parts: &[Vec<u8>]) -> String {
 }
 
 /// Prints a line of the trace.
-pub(super) fn say(text: impl FnOnce() -> String) {
+pub(super) fn trace(text: impl FnOnce() -> String) {
     world::with(|world| world.say(&text()));
 }

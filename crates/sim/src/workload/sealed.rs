@@ -6,7 +6,7 @@ use tautline_core::{Error, SocketType};
 
 use super::patterns::QUIET;
 use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDTIMEO};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 
 const KEY_PEM: i32 = 103;
@@ -17,7 +17,7 @@ const ENDPOINTS: [&str; 2] = ["wss://127.0.0.1:5001/", "tls+tcp://127.0.0.1:5001
 
 /// PUSH that trust the certificate of a PULL, and PUSH that do not trust it or expect another name.
 /// The latter send no message.
-pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn sealed(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = *rng.pick(&ENDPOINTS);
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());
@@ -27,9 +27,9 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     assert_eq!(pull.socket.bind(endpoint), Err(Error::Invalid), "a server without a certificate");
     pull.set_bytes(KEY_PEM, KEY);
     pull.set_bytes(CERT_PEM, CERTIFICATE);
-    pull.join(endpoint, true);
+    pull.bind_or_connect(endpoint, true);
     if lossy {
-        pull.give_up_after(QUIET);
+        pull.set_receive_timeout(QUIET);
     }
     let mut handles = Vec::new();
     for (sender, count) in sent.iter().copied() {
@@ -37,7 +37,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("push", move || {
             let mut push = Peer::new(&context, SocketType::Push, rng);
             push.set_bytes(TRUST_PEM, CERTIFICATE);
-            push.join(endpoint, false);
+            push.bind_or_connect(endpoint, false);
             for number in 0..count {
                 push.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
             }
@@ -45,7 +45,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
                 push.set(LINGER, 20_000);
             }
             drop(push);
-            busy.is_last();
+            busy.count_down();
         }));
     }
     for _ in 0..rng.between(0, 2) {
@@ -65,7 +65,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
                 Err(error) => return assert_eq!(error, Error::Invalid),
             }
             for _ in 0..5 {
-                let outcome = push.send_or_not(&[b"from a stranger".to_vec()]);
+                let outcome = push.try_send(&[b"from a stranger".to_vec()]);
                 assert_eq!(outcome, Err(Error::Again), "a stranger sends");
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -75,16 +75,16 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     while missing > 0 {
         match pull.recv() {
             Ok(parts) => {
-                ledger.enter(0, &parts);
+                ledger.record(0, &parts);
                 missing -= 1;
             }
-            Err(Error::Again) if lossy && busy.left() > 0 => {}
+            Err(Error::Again) if lossy && busy.remaining() > 0 => {}
             Err(Error::Again) if lossy => break,
             Err(error) => panic!("{error}"),
         }
     }
     join(handles);
-    ledger.settle(&sent);
+    ledger.check_complete(&sent);
 }
 
 /// A self-signed certificate of example.org, valid from 2026 to 2126 (the simulated clock shows

@@ -9,7 +9,7 @@ use tautline_core::{
 };
 
 use super::peer::{LINGER, Peer, RCVHWM, RCVTIMEO, SNDHWM, SNDTIMEO};
-use super::{Stage, fork, join, spawn};
+use super::{Scenario, fork, join, spawn};
 use crate::rng::Rng;
 
 /// Options that are numbers, are read as they were set, and belong to all sockets.
@@ -117,7 +117,7 @@ const TYPES: [SocketType; 20] = [
 ];
 
 /// Options of a context and of sockets of all kinds; then a pipeline whose ends change theirs.
-pub(super) fn settings(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn settings(stage: &mut Scenario, rng: &mut Rng) {
     let context = Context::new();
     of_context(&context, rng);
     for _ in 0..3 {
@@ -125,7 +125,7 @@ pub(super) fn settings(stage: &mut Stage, rng: &mut Rng) {
         let mut socket = context.socket(socket_type).unwrap();
         of_socket(&mut socket, socket_type, rng);
     }
-    while_it_runs(stage, rng);
+    change_options_of_running_sockets(stage, rng);
     stage.contexts.push(context);
 }
 
@@ -231,7 +231,7 @@ fn of_socket(socket: &mut Socket, socket_type: SocketType, rng: &mut Rng) {
         assert!(option_fault(socket_type, code, &[]).contains("no option"));
         assert!(option_read_fault(code, 4).contains("no option"));
     }
-    look_at(socket, socket_type);
+    check_read_only_options(socket, socket_type);
     for code in [45, 68] {
         let _ = socket.set_option_null(code);
     }
@@ -274,7 +274,7 @@ fn wide(socket: &mut Socket, socket_type: SocketType) {
 }
 
 /// Options that can only be read.
-fn look_at(socket: &mut Socket, socket_type: SocketType) {
+fn check_read_only_options(socket: &mut Socket, socket_type: SocketType) {
     let mut number = [0; 4];
     // ZMQ_RCVMORE, ZMQ_EVENTS, ZMQ_TYPE, ZMQ_THREAD_SAFE.
     for code in [13, 15, 16, 81] {
@@ -314,7 +314,7 @@ fn look_at(socket: &mut Socket, socket_type: SocketType) {
 }
 
 /// A pipeline with options of the system's set, whose ends change theirs all the time.
-fn while_it_runs(stage: &mut Stage, rng: &mut Rng) {
+fn change_options_of_running_sockets(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());
     let count = kind.count(rng, 300);
@@ -334,10 +334,10 @@ fn while_it_runs(stage: &mut Stage, rng: &mut Rng) {
             peer.set_bytes(92, b"lo");
         }
     }
-    pull.join(&endpoint, true);
-    push.join(&endpoint, false);
+    pull.bind_or_connect(&endpoint, true);
+    push.bind_or_connect(&endpoint, false);
     if lossy {
-        pull.give_up_after(super::patterns::QUIET);
+        pull.set_receive_timeout(super::patterns::QUIET);
     }
     let sender = spawn("push", move || {
         for number in 0..count {
@@ -350,7 +350,7 @@ fn while_it_runs(stage: &mut Stage, rng: &mut Rng) {
     while heard < count {
         match pull.recv() {
             Ok(parts) => {
-                ledger.enter(0, &parts);
+                ledger.record(0, &parts);
                 heard += 1;
                 change(&mut pull, RCVHWM);
             }
@@ -359,7 +359,7 @@ fn while_it_runs(stage: &mut Stage, rng: &mut Rng) {
         }
     }
     join(vec![sender]);
-    ledger.settle(&[(0, count)]);
+    ledger.check_complete(&[(0, count)]);
     pull.set(LINGER, 0);
     with_threads(stage, rng);
 }
@@ -377,7 +377,7 @@ fn change(peer: &mut Peer, mark: i32) {
 
 /// A thread-safe socket changes its options and endpoints, and is closed while another thread waits
 /// on it.
-fn with_threads(stage: &mut Stage, rng: &mut Rng) {
+fn with_threads(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let context = stage.context(rng);
     let gather = SharedSocket::new(context.socket(SocketType::Gather).unwrap()).unwrap();

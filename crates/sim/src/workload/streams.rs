@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
 use super::peer::{LINGER, RCVTIMEO, receive};
-use super::{Stage, fork, join, spawn};
+use super::{Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -18,10 +18,10 @@ const STREAM_NOTIFY: i32 = 73;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A STREAM that echoes all bytes, and its peers: plain sockets, and other STREAM.
-pub(super) fn streams(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn streams(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = stage.endpoint();
-    world::with(|world| world.kernel.faults.be_calm());
+    world::with(|world| world.kernel.faults.stop_losses());
     let mut server = open(&stage.context(rng));
     let notify = rng.chance(2);
     set(&mut server, STREAM_NOTIFY, notify.into());
@@ -56,7 +56,7 @@ pub(super) fn streams(stage: &mut Stage, rng: &mut Rng) {
                 }
                 assert!(!notify || one.1 == 1, "bytes before the beginning, or behind the end");
                 one.0 += bytes.len();
-                tell(&mut server, &peer, &bytes);
+                send_to(&mut server, &peer, &bytes);
             }
             Err(Error::Again) if left.load(SeqCst) == 0 => break,
             Err(error) => assert_eq!(error, Error::Again),
@@ -118,7 +118,7 @@ fn talk(context: &Context, endpoint: &str, words: &[u8], rng: &mut Rng) {
     };
     assert!(bytes.is_empty() && (!chosen || peer == b"the server"), "the beginning");
     for part in words.chunks(rng.spread(1, 30_000) as usize + words.len() / 50) {
-        tell(&mut socket, &peer, part);
+        send_to(&mut socket, &peer, part);
     }
     let mut heard = Vec::new();
     while heard.len() < words.len() {
@@ -133,7 +133,7 @@ fn talk(context: &Context, endpoint: &str, words: &[u8], rng: &mut Rng) {
     assert!(heard == words, "other bytes come back");
     // An empty message ends the connection.
     if rng.chance(2) {
-        tell(&mut socket, &peer, b"");
+        send_to(&mut socket, &peer, b"");
     }
 }
 
@@ -148,7 +148,7 @@ fn set(socket: &mut Socket, option: i32, value: i32) {
     socket.set_option(option, &value.to_ne_bytes()).unwrap();
 }
 
-fn tell(socket: &mut Socket, peer: &[u8], bytes: &[u8]) {
+fn send_to(socket: &mut Socket, peer: &[u8], bytes: &[u8]) {
     for (part, flags) in [(peer, Flags::MORE), (bytes, Flags::NONE)] {
         while let Err(error) = socket.send(part, flags) {
             // The peer closes after it has received all bytes.

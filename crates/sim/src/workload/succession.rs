@@ -9,7 +9,7 @@ use tautline_core::{Context, Error, SocketType};
 
 use super::patterns::QUIET;
 use super::peer::{HEARTBEAT_IVL, IN_BATCH_SIZE, LINGER, Peer, ROUTING_ID, SNDHWM};
-use super::{Countdown, Stage, fork, join, spawn};
+use super::{Countdown, Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
@@ -26,19 +26,19 @@ const SOME: u64 = 50_000;
 /// refused, as by libzmq. If a ROUTER lets the next one take over, the messages need only have
 /// arrived. Heartbeats are off: a reply to a peer that has waited for long and closed resets the
 /// connection, and its messages are lost with it.
-pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
-    one_after_the_other(stage, rng, false);
+pub(super) fn successors(stage: &mut Scenario, rng: &mut Rng) {
+    run_successive_peers(stage, rng, false);
 }
 
 /// Successive peers through shared memory. The receiver stops reading after a peer's last message,
 /// so the end of that peer is unread when the next one connects.
-pub(super) fn heirs(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn heirs(stage: &mut Scenario, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| world.kernel.faults.no_memory = 0);
-    one_after_the_other(stage, rng, true);
+    run_successive_peers(stage, rng, true);
 }
 
-fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
+fn run_successive_peers(stage: &mut Scenario, rng: &mut Rng, looks_away: bool) {
     let endpoint = stage.endpoint();
     let lossy = stage.lossy;
     let (first, second) =
@@ -57,9 +57,9 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
         server.set(IN_BATCH_SIZE, 8192);
     }
     server.set(HEARTBEAT_IVL, 0);
-    server.join(&endpoint, true);
+    server.bind_or_connect(&endpoint, true);
     if lossy {
-        server.give_up_after(QUIET);
+        server.set_receive_timeout(QUIET);
     }
     let (own, is_inproc) = (stage.context(rng), stage.transport() == "inproc");
     let (peers, mut rng, done) = (counts.clone(), fork(rng), busy.clone());
@@ -80,7 +80,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             let mut peer = Peer::new(&context, second, fork(&mut rng));
             peer.set_bytes(ROUTING_ID, b"the same");
             peer.set(HEARTBEAT_IVL, 0);
-            peer.join(&endpoint, false);
+            peer.bind_or_connect(&endpoint, false);
             for number in 0..count {
                 peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
                 tells.fetch_add(1, SeqCst);
@@ -91,7 +91,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             }
             // Bytes without room in a small buffer are still in the sender's kernel.
             let waits = takes_over && !lossy && !is_inproc;
-            let has_arrived = || world::with(|world| world.kernel.all_has_arrived()).unwrap_or(true);
+            let has_arrived = || world::with(|world| world.kernel.is_all_delivered()).unwrap_or(true);
             while waits && (peer.statistic(QUEUED_OUT) > 0 || !has_arrived()) {
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -113,7 +113,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             std::thread::sleep(Duration::from_nanos(4 * longest) + Duration::from_micros(more));
         }
         stays.into_iter().for_each(leave);
-        done.is_last();
+        done.count_down();
     });
     while heard.load(SeqCst) < total {
         // A receiver that has all messages learns of the end inside its call, or makes no call.
@@ -128,7 +128,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
         match server.recv() {
             Ok(parts) => {
                 let parts = if first == SocketType::Router { &parts[1..] } else { &parts };
-                ledger.enter(0, parts);
+                ledger.record(0, parts);
                 heard.fetch_add(1, SeqCst);
                 // Each is received before the next one sends.
                 let is_last = !takes_over && heard.load(SeqCst) == said.load(SeqCst);
@@ -136,32 +136,32 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
                     std::thread::sleep(Duration::from_millis(server.rng.spread(1, 10_000)));
                 }
             }
-            Err(Error::Again) if lossy && busy.left() > 0 => {}
+            Err(Error::Again) if lossy && busy.remaining() > 0 => {}
             Err(Error::Again) if lossy => break,
             Err(error) => panic!("{error}"),
         }
     }
     join(vec![clients]);
-    ledger.settle(&counts);
+    ledger.check_complete(&counts);
     server.set(LINGER, 0);
 }
 
 /// A socket that several threads use in turns, and the number of its next message.
-type Turn = Arc<Mutex<Option<(Peer, u32)>>>;
+type SharedPeer = Arc<Mutex<Option<(Peer, u32)>>>;
 
 /// A PUSH and a PULL, each used by several threads in turns.
-pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
+pub(super) fn migrate(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (lossy, kind) = (stage.lossy, stage.kind);
     let ledger = stage.ledger();
     let count = kind.count(rng, 200);
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-    pull.give_up_after(50);
-    pull.join(&endpoint, true);
+    pull.set_receive_timeout(50);
+    pull.bind_or_connect(&endpoint, true);
     let mut push = Peer::new(&stage.context(rng), SocketType::Push, fork(rng));
-    push.join(&endpoint, false);
-    let [sender, receiver]: [Turn; 2] = [push, pull].map(|peer| Arc::new(Mutex::new(Some((peer, 0)))));
-    let quiet_since = Arc::new(Mutex::new(world::time()));
+    push.bind_or_connect(&endpoint, false);
+    let [sender, receiver]: [SharedPeer; 2] = [push, pull].map(|peer| Arc::new(Mutex::new(Some((peer, 0)))));
+    let quiet_since = Arc::new(Mutex::new(world::current_time()));
     let mut handles = Vec::new();
     for _ in 0..rng.between(2, 4) {
         let (turn, mut rng) = (sender.clone(), fork(rng));
@@ -188,9 +188,9 @@ pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
                 for _ in 0..rng.spread(1, 20) {
                     match peer.recv() {
                         Ok(parts) => {
-                            ledger.enter(0, &parts);
+                            ledger.record(0, &parts);
                             heard += 1;
-                            *quiet_since.lock().unwrap() = world::time();
+                            *quiet_since.lock().unwrap() = world::current_time();
                         }
                         Err(Error::Again) => {}
                         Err(error) => panic!("{error}"),
@@ -200,7 +200,7 @@ pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
                     }
                 }
                 let all_is_sent = sender.lock().unwrap().as_ref().is_some_and(|(_, sent)| *sent == count);
-                let quiet = world::time() - *quiet_since.lock().unwrap();
+                let quiet = world::current_time() - *quiet_since.lock().unwrap();
                 let is_over = heard == count || lossy && all_is_sent && quiet > 60_000_000_000;
                 *turn.lock().unwrap() = Some((peer, heard));
                 if is_over {
@@ -210,7 +210,7 @@ pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
         }));
     }
     join(handles);
-    ledger.settle(&[(0, count)]);
+    ledger.check_complete(&[(0, count)]);
     for turn in [sender, receiver] {
         if let Some((mut peer, _)) = turn.lock().unwrap().take() {
             peer.set(LINGER, 0);
@@ -220,7 +220,7 @@ pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Waits for the socket, and takes it.
-fn take(turn: &Turn, rng: &mut Rng) -> Option<(Peer, u32)> {
+fn take(turn: &SharedPeer, rng: &mut Rng) -> Option<(Peer, u32)> {
     loop {
         if let Some(taken) = turn.lock().unwrap().take() {
             return Some(taken);

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::rng::Rng;
 
 /// Most messages of a sender.
-pub(super) static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
+pub(super) static MAX_MESSAGES: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Properties of all messages of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct MessageProfile {
     seed: u64,
     most_parts: u64,
     longest: u64,
@@ -22,9 +22,9 @@ pub(super) struct Kind {
 
 pub(super) type Parts = Vec<Vec<u8>>;
 
-impl Kind {
+impl MessageProfile {
     pub(super) fn draw(rng: &mut Rng) -> Self {
-        Kind {
+        MessageProfile {
             seed: rng.next(),
             most_parts: *rng.pick(&[1, 1, 2, 6]),
             longest: *rng.pick(&[8, 40, 300, 9_000, 70_000, 300_000, 1_000_000]),
@@ -39,29 +39,30 @@ impl Kind {
 
     /// Returns this kind with parts of at most `longest` bytes.
     pub(super) fn of_at_most(self, longest: u64) -> Self {
-        Kind { longest: self.longest.min(longest), ..self }
+        MessageProfile { longest: self.longest.min(longest), ..self }
     }
 
     /// Returns this kind with messages of a few hundred bytes, fewer than one in four of which is
     /// longer.
     pub(super) fn of_bulk(self) -> Self {
-        Kind { longest: 3_000, usual: 1_500, ..self }
+        MessageProfile { longest: 3_000, usual: 1_500, ..self }
     }
 
     /// Returns this kind with one part for each message.
     pub(super) fn of_one_part(self) -> Self {
-        Kind { most_parts: 1, ..self }
+        MessageProfile { most_parts: 1, ..self }
     }
 
     /// Returns the number of messages of a sender that fills buffers repeatedly.
     pub(super) fn count_many(&self, rng: &mut Rng) -> u32 {
         let most = (1_500_000 / (self.longest * self.most_parts)).clamp(200, 3000);
-        rng.spread(50, most.min(MOST.load(Relaxed).max(1))) as u32
+        rng.spread(50, most.min(MAX_MESSAGES.load(Relaxed).max(1))) as u32
     }
 
     /// Returns the number of messages of a sender: up to `most`, or some megabytes.
     pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
-        let most = most.min(MOST.load(Relaxed)).min(30 + 3_000_000 / (self.longest * self.most_parts));
+        let most =
+            most.min(MAX_MESSAGES.load(Relaxed)).min(30 + 3_000_000 / (self.longest * self.most_parts));
         rng.spread(1, most) as u32
     }
 
@@ -96,7 +97,7 @@ impl Kind {
 
 /// Record of the received messages.
 pub(super) struct Ledger {
-    kind: Kind,
+    kind: MessageProfile,
     /// True if messages may be missing.
     lossy: bool,
     /// True if all messages of a sender take the same path to a receiver.
@@ -107,14 +108,14 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(kind: Kind, lossy: bool, ordered: bool) -> Self {
+    pub(super) fn new(kind: MessageProfile, lossy: bool, ordered: bool) -> Self {
         Ledger { kind, lossy, ordered, all: Mutex::default(), last: Mutex::default(), seen: Mutex::default() }
     }
 
     /// Records a message that `receiver` has received. Checks that the message was sent, is whole,
     /// and is later than the last one of its sender. Returns the sender and the number of its
     /// messages that all receivers have received.
-    pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
+    pub(super) fn record(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
         crate::world::progress();
         let first = parts.first().map(Vec::as_slice).unwrap_or_default();
         let Some(head) = first.first_chunk::<8>() else {
@@ -148,7 +149,7 @@ impl Ledger {
 
     /// Checks that all messages of these senders have arrived, unless messages may be missing. Each
     /// sender comes with the number of its messages.
-    pub(super) fn settle(&self, senders: &[(u32, u32)]) {
+    pub(super) fn check_complete(&self, senders: &[(u32, u32)]) {
         let seen = self.seen.lock().unwrap();
         for (sender, sent) in senders {
             let got = seen.get(sender).copied().unwrap_or(0);

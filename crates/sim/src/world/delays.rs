@@ -10,7 +10,7 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{ARE_DELAYS, ME, NOW, PLACE, POINTS, State, World, change_threads, world};
+use super::{ARE_DELAYS, CURRENT_TID, LAST_POINT, NOW, POINTS, ThreadState, World, change_threads, world};
 use crate::rng::Rng;
 
 /// Number of entries for places, more than the engine has.
@@ -24,12 +24,12 @@ pub(super) struct Delays {
     one_in: u64,
     /// Open addressing by the key of each place. No two places share an entry, and places are drawn
     /// in the order in which threads first come to them: a seed does the same when lines move.
-    places: Vec<(usize, Place)>,
+    places: Vec<(usize, DelayPlace)>,
     left: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum DelayPlace {
     Unseen,
     /// A thread is delayed here after `after` more arrivals. `stood` counts the delays.
     Drawn {
@@ -50,33 +50,34 @@ impl Delays {
     pub(super) fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 5);
         let one_in = *rng.pick(&[4, 12, 40]);
-        Delays { rng, one_in, places: vec![(0, Place::Unseen); PLACES], left: MOST }
+        Delays { rng, one_in, places: vec![(0, DelayPlace::Unseen); PLACES], left: MOST }
     }
 
     /// True if the thread that arrives at a place is delayed.
-    fn stands_at(&mut self, key: usize) -> bool {
+    fn draw_delay(&mut self, key: usize) -> bool {
         let first = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let mut slots = (0..PLACES).map(|step| (first + step) % PLACES);
-        let slot = slots
-            .find(|slot| matches!(self.places[*slot], (_, Place::Unseen)) || self.places[*slot].0 == key);
+        let slot = slots.find(|slot| {
+            matches!(self.places[*slot], (_, DelayPlace::Unseen)) || self.places[*slot].0 == key
+        });
         let Some(slot) = slot else { return false };
         let (known, place) = &mut self.places[slot];
-        if matches!(place, Place::Unseen) {
+        if matches!(place, DelayPlace::Unseen) {
             *known = key;
             *place = match self.rng.chance(self.one_in) {
                 // Some places are executed only once.
-                true => Place::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
-                false => Place::Other,
+                true => DelayPlace::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
+                false => DelayPlace::Other,
             };
         }
         match place {
-            Place::Drawn { after: 0, stood } => {
+            DelayPlace::Drawn { after: 0, stood } => {
                 let stood = (*stood + 1).min(20);
-                *place = Place::Drawn { after: self.rng.below(2 << stood), stood };
+                *place = DelayPlace::Drawn { after: self.rng.below(2 << stood), stood };
                 self.left = self.left.saturating_sub(1);
                 self.left > 0
             }
-            Place::Drawn { after, .. } => {
+            DelayPlace::Drawn { after, .. } => {
                 *after -= 1;
                 false
             }
@@ -90,37 +91,37 @@ impl Delays {
 pub(super) fn at_point(place: &'static Location<'static>) {
     if ARE_DELAYS.load(Relaxed) {
         let key = key(place);
-        PLACE.set(key);
-        stand_at(key, || place.to_string());
+        LAST_POINT.set(key);
+        delay_at(key, || place.to_string());
     }
 }
 
 /// Called before a system call.
 pub(super) fn at_call(name: &'static str) {
     if ARE_DELAYS.load(Relaxed) {
-        stand_at(PLACE.get() ^ hash(name.as_bytes()).rotate_left(20), || format!("a call: {name}"));
+        delay_at(LAST_POINT.get() ^ hash(name.as_bytes()).rotate_left(20), || format!("a call: {name}"));
     }
 }
 
 /// Lets another thread run, and now and then a timer expire, while the calling thread delays a
 /// store.
 pub(crate) fn linger(place: &'static Location<'static>) {
-    if ME.get() == 0 || while_late(place) || !world().rng.chance(3) {
+    if CURRENT_TID.get() == 0 || delay_with_late_store(place) || !world().rng.chance(3) {
         return;
     }
     let world = world();
     if world.rng.chance(8) {
         let until = NOW.load(Relaxed) + world.rng.spread(1_000, 20_000_000);
-        world.thread(ME.get()).stalled = until;
+        world.thread(CURRENT_TID.get()).stalled_until = until;
     }
     change_threads(true);
 }
 
 /// Called after the calling thread, which delays a store, has loaded a value at `place`. Returns
 /// true if the thread was delayed.
-fn while_late(place: &'static Location<'static>) -> bool {
+fn delay_with_late_store(place: &'static Location<'static>) -> bool {
     let key = key(place).rotate_left(32);
-    ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
+    ARE_DELAYS.load(Relaxed) && delay_at(key, || format!("{place}, with a late store"))
 }
 
 /// Returns the key of a place. It is the same in each build as long as the line number is the same.
@@ -137,27 +138,33 @@ fn hash(bytes: &[u8]) -> usize {
     })
 }
 
-fn stand_at(key: usize, text: impl FnOnce() -> String) -> bool {
+fn delay_at(key: usize, text: impl FnOnce() -> String) -> bool {
     let world = world();
-    if !world.delays.as_mut().is_some_and(|delays| delays.stands_at(key)) {
+    if !world.delays.as_mut().is_some_and(|delays| delays.draw_delay(key)) {
         return false;
     }
-    world.stand(text);
+    world.delay_thread(text);
     change_threads(true);
     true
 }
 
 impl World {
+    /// Draws if a store is delayed.
+    pub(crate) fn draw_store_delay(&mut self) -> bool {
+        let one_in = self.kernel.faults.late;
+        self.draw_fault(one_in)
+    }
+
     /// Delays the calling thread.
-    fn stand(&mut self, text: impl FnOnce() -> String) {
+    fn delay_thread(&mut self, text: impl FnOnce() -> String) {
         let Some(delays) = &mut self.delays else { return };
         let for_a_while = delays.rng.chance(4);
         let (points, time) = (delays.rng.spread(500, 50_000), delays.rng.spread(1_000, 20_000_000));
-        let thread = self.thread(ME.get());
+        let thread = self.thread(CURRENT_TID.get());
         if for_a_while {
-            thread.stalled = NOW.load(Relaxed) + time;
+            thread.stalled_until = NOW.load(Relaxed) + time;
         } else {
-            thread.stands = POINTS.load(Relaxed) + points;
+            thread.delayed_until_point = POINTS.load(Relaxed) + points;
         }
         if self.trace {
             self.say(&format!("stands at {}", text()));
@@ -165,16 +172,18 @@ impl World {
     }
 
     /// Resumes a delayed thread if no other can run. Returns false if no thread is delayed.
-    pub(super) fn go_on(&mut self, now: u64) -> bool {
+    pub(super) fn resume_delayed(&mut self, now: u64) -> bool {
         let points = POINTS.load(Relaxed);
         let standing: Vec<usize> = (0..self.threads.len())
             .filter(|at| {
                 let thread = &self.threads[*at];
-                thread.state == State::Ready && thread.stalled <= now && thread.stands > points
+                thread.state == ThreadState::Ready
+                    && thread.stalled_until <= now
+                    && thread.delayed_until_point > points
             })
             .collect();
         let Some(delays) = self.delays.as_mut().filter(|_| !standing.is_empty()) else { return false };
-        self.threads[*delays.rng.pick(&standing)].stands = 0;
+        self.threads[*delays.rng.pick(&standing)].delayed_until_point = 0;
         true
     }
 }

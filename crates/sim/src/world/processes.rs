@@ -7,7 +7,7 @@
 
 #[cfg(simulated)]
 use super::Thread;
-use super::{ME, State, Tid, Wait, World, end_this_thread, with, world};
+use super::{CURRENT_TID, ThreadState, Tid, Wait, World, end_this_thread, with, world};
 #[cfg(simulated)]
 use crate::memory::Stack;
 
@@ -17,7 +17,7 @@ pub(crate) type Process = u32;
 pub(crate) fn begin_process() -> Process {
     with(|world| {
         world.processes += 1;
-        world.spawns_in = Some((ME.get(), world.processes));
+        world.next_process = Some((CURRENT_TID.get(), world.processes));
         world.processes
     })
     .unwrap_or(0)
@@ -29,17 +29,17 @@ pub(crate) fn kill(process: Process) {
         world.say(&format!("kill process {process}"));
         world.killed.insert(process);
         for thread in world.threads.iter_mut().filter(|thread| thread.process == process) {
-            if matches!(thread.state, State::Waits(..)) {
-                thread.state = State::Over;
+            if matches!(thread.state, ThreadState::Waits(..)) {
+                thread.state = ThreadState::Ended;
             }
         }
-        world.seen = (u64::MAX, 0);
-        world.bury(process);
+        world.last_wake_check = (u64::MAX, 0);
+        world.close_killed_process(process);
     });
 }
 
 /// True if the calling thread's process has been killed, and the wait may take long.
-pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
+pub(super) fn must_stop(me: Tid, wait: &Wait) -> bool {
     let world = world();
     let process = world.thread(me).process;
     world.killed.contains(&process) && matches!(wait, Wait::Poll(_) | Wait::Epoll(_) | Wait::Time)
@@ -48,8 +48,8 @@ pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
 /// Ends the calling thread if its process has been killed. The thread holds no shared resource
 /// here.
 pub(crate) fn end_if_killed() {
-    let me = ME.get();
-    if me != 0 && is_to_stop(me, &Wait::Time) {
+    let me = CURRENT_TID.get();
+    if me != 0 && must_stop(me, &Wait::Time) {
         end_this_thread();
     }
 }
@@ -63,24 +63,25 @@ impl World {
     /// Returns the stacks of all threads.
     #[cfg(simulated)]
     pub(crate) fn stacks(&self) -> Vec<Stack> {
-        let stack = |thread: &Thread| Stack { handle: thread.handle, is_alive: thread.state != State::Over };
+        let stack =
+            |thread: &Thread| Stack { handle: thread.handle, is_alive: thread.state != ThreadState::Ended };
         self.threads.iter().map(stack).collect()
     }
 
     /// Returns the process of a thread that the calling thread starts.
     pub(super) fn process_of_new(&mut self) -> Process {
-        let own = match ME.get() {
+        let own = match CURRENT_TID.get() {
             0 => 0,
             me => self.thread(me).process,
         };
-        let new = self.spawns_in.take_if(|(creator, _)| *creator == ME.get());
+        let new = self.next_process.take_if(|(creator, _)| *creator == CURRENT_TID.get());
         new.map_or(own, |(_, process)| process)
     }
 
     /// Closes the descriptors of a killed process after its last thread has stopped.
-    pub(super) fn bury(&mut self, process: Process) {
+    pub(super) fn close_killed_process(&mut self, process: Process) {
         let mut own = self.threads.iter().filter(|thread| thread.process == process);
-        if self.killed.contains(&process) && own.all(|thread| thread.state == State::Over) {
+        if self.killed.contains(&process) && own.all(|thread| thread.state == ThreadState::Ended) {
             self.kernel.close_all(process);
             self.kernel.changes += 1;
         }

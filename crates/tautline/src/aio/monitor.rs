@@ -9,12 +9,12 @@ use crate::monitor::{Event, EventKind};
 #[derive(Debug)]
 pub struct Monitor {
     socket: Pair,
-    over: bool,
+    is_finished: bool,
 }
 
 impl Monitor {
     pub(crate) fn new(socket: Pair, over: bool) -> Self {
-        Monitor { socket, over }
+        Monitor { socket, is_finished: over }
     }
 
     /// Returns the next event.
@@ -25,11 +25,11 @@ impl Monitor {
     /// Returns [`Error::Terminated`], also after [`EventKind::Stopped`].
     pub async fn recv(&mut self) -> Result<Event> {
         loop {
-            if self.over {
+            if self.is_finished {
                 return Err(Error::Terminated);
             }
             if let Some(event) = Event::read(&self.socket.recv_multipart().await?) {
-                self.over = event.kind == EventKind::Stopped;
+                self.is_finished = event.kind == EventKind::Stopped;
                 return Ok(event);
             }
         }
@@ -46,14 +46,14 @@ impl futures_core::Stream for Monitor {
     ) -> std::task::Poll<Option<Event>> {
         use std::task::{Poll, ready};
         let this = self.get_mut();
-        while !this.over {
+        while !this.is_finished {
             match ready!(std::pin::Pin::new(&mut this.socket).poll_next(cx)) {
                 Some(Ok(parts)) => {
                     let Some(event) = Event::read(&parts) else { continue };
-                    this.over = event.kind == EventKind::Stopped;
+                    this.is_finished = event.kind == EventKind::Stopped;
                     return Poll::Ready(Some(event));
                 }
-                _ => this.over = true,
+                _ => this.is_finished = true,
             }
         }
         Poll::Ready(None)

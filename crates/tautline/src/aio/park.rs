@@ -3,7 +3,7 @@
 
 use std::task::{Context, Poll};
 
-use tautline_core::{self as core, Patience, Rest};
+use tautline_core::{self as core, WaitMode, WaitState};
 
 /// Result of a wait in the engine.
 type Waited = std::result::Result<(), core::Error>;
@@ -12,9 +12,9 @@ type Waited = std::result::Result<(), core::Error>;
 #[derive(Debug, Default)]
 pub(super) struct Park {
     /// Progress of the current wait.
-    patience: Patience,
+    patience: WaitState,
     #[cfg(all(feature = "tokio", unix))]
-    watch: tokio_watch::Watch,
+    reactor: tokio_reactor::ReactorFds,
 }
 
 impl Park {
@@ -26,25 +26,20 @@ impl Park {
         events: i16,
     ) -> Poll<Waited> {
         #[cfg(all(feature = "tokio", unix))]
-        if self.watch.is_ready_for(socket) {
-            return self.poll_watching(cx, socket, events);
+        if self.reactor.register_with_runtime(socket) {
+            return self.poll_reactor(cx, socket, events);
         }
-        let polled = socket.poll_ready(events, &mut self.patience, Rest::IoThread, cx.waker());
+        let polled = socket.poll_ready(events, &mut self.patience, WaitMode::IoThread, cx.waker());
         self.after(polled)
     }
 
     #[cfg(all(feature = "tokio", unix))]
-    fn poll_watching(
-        &mut self,
-        cx: &mut Context<'_>,
-        socket: &mut core::Socket,
-        events: i16,
-    ) -> Poll<Waited> {
+    fn poll_reactor(&mut self, cx: &mut Context<'_>, socket: &mut core::Socket, events: i16) -> Poll<Waited> {
         loop {
-            let polled = socket.poll_ready(events, &mut self.patience, Rest::Descriptors, cx.waker());
+            let polled = socket.poll_ready(events, &mut self.patience, WaitMode::Descriptors, cx.waker());
             // Clear the readiness before the socket checks again, so that no event in between is
             // missed.
-            if polled.is_ready() || !self.patience.is_resting() || !self.watch.poll_clear(cx) {
+            if polled.is_ready() || !self.patience.is_sleeping() || !self.reactor.poll_clear(cx) {
                 return self.after(polled);
             }
         }
@@ -53,25 +48,25 @@ impl Park {
     /// Resets the state after a completed wait.
     fn after(&mut self, polled: Poll<Waited>) -> Poll<Waited> {
         if polled.is_ready() {
-            self.patience = Patience::default();
+            self.patience = WaitState::default();
         }
         polled
     }
 
     /// True if a wait is in progress and has not been abandoned.
     #[cfg(feature = "futures")]
-    pub(super) fn is_resting(&self) -> bool {
-        self.patience.is_resting()
+    pub(super) fn is_waiting(&self) -> bool {
+        self.patience.is_sleeping()
     }
 
     /// Abandons the current wait.
-    pub(super) fn leave(&mut self, socket: &mut core::Socket) {
+    pub(super) fn cancel_wait(&mut self, socket: &mut core::Socket) {
         socket.stop_waiting(std::mem::take(&mut self.patience));
     }
 }
 
 #[cfg(all(feature = "tokio", unix))]
-mod tokio_watch {
+mod tokio_reactor {
     use std::os::fd::OwnedFd;
     use std::task::{Context, Poll};
 
@@ -82,7 +77,7 @@ mod tokio_watch {
 
     /// The socket's descriptors in tokio's reactor.
     #[derive(Debug, Default)]
-    pub(super) struct Watch {
+    pub(super) struct ReactorFds {
         fds: Vec<AsyncFd<OwnedFd>>,
         /// Runtime of that reactor.
         runtime: Option<Id>,
@@ -96,10 +91,10 @@ mod tokio_watch {
         AsyncFd::with_interest(fd, Interest::READABLE)
     }
 
-    impl Watch {
+    impl ReactorFds {
         /// Registers the descriptors with the current runtime, if necessary. False outside of
         /// tokio, or if the system has no descriptors left.
-        pub(super) fn is_ready_for(&mut self, socket: &mut core::Socket) -> bool {
+        pub(super) fn register_with_runtime(&mut self, socket: &mut core::Socket) -> bool {
             let Ok(handle) = Handle::try_current() else { return false };
             let runtime = Some(handle.id());
             if self.fds.is_empty() || self.runtime != runtime {

@@ -8,12 +8,12 @@ use tautline_core::poller::{POLLIN, POLLOUT};
 use tautline_core::{self as core, Flags};
 
 use super::park::Park;
-use crate::batch::{frames, multiparts, put_frame_now};
+use crate::batch::{frames, multiparts, try_send_frame};
 use crate::error::{Error, Result};
-use crate::kind::{Addresses, Kind, ManyParts, Receives, Sends, Subscribes};
+use crate::kind::{Addresses, HasMultipart, Kind, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
 use crate::routing::{self, RoutingId};
-use crate::socket::{put_all, subscribe};
+use crate::socket::{send_parts, subscribe};
 
 /// A ZeroMQ socket of the kind `K` for async programs, from [`crate::Socket::into_async`].
 ///
@@ -44,7 +44,7 @@ pub struct Socket<K: Kind> {
     park: Park,
     /// Message of the `Sink` that waits for room in a peer's queue.
     #[cfg(feature = "futures")]
-    pub(super) waiting: Option<Multipart>,
+    pub(super) unsent_message: Option<Multipart>,
 }
 
 impl<K: Kind> crate::Socket<K> {
@@ -56,7 +56,7 @@ impl<K: Kind> crate::Socket<K> {
             socket: self,
             park: Park::default(),
             #[cfg(feature = "futures")]
-            waiting: None,
+            unsent_message: None,
         }
     }
 }
@@ -128,13 +128,13 @@ impl<K: Kind> Socket<K> {
 
     /// True if a wait of the `Stream` or the `Sink` is still registered.
     #[cfg(feature = "futures")]
-    pub(super) fn is_resting(&self) -> bool {
-        self.park.is_resting()
+    pub(super) fn is_waiting(&self) -> bool {
+        self.park.is_waiting()
     }
 
     /// Abandons the current wait.
     pub(super) fn stop_waiting(&mut self) {
-        self.park.leave(&mut self.socket.inner);
+        self.park.cancel_wait(&mut self.socket.inner);
     }
 
     /// See [`crate::Socket::flush`].
@@ -143,7 +143,7 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Repeats `attempt` until it no longer returns `WouldBlock`.
-    async fn until<T>(
+    async fn retry_until_ready<T>(
         &mut self,
         events: i16,
         mut attempt: impl FnMut(&mut crate::Socket<K>) -> Result<T>,
@@ -151,7 +151,7 @@ impl<K: Kind> Socket<K> {
         loop {
             match attempt(&mut self.socket) {
                 Err(Error::WouldBlock) => {
-                    let wait = Wait(self);
+                    let wait = WaitGuard(self);
                     poll_fn(|cx| wait.0.poll_wait(cx, events)).await?;
                 }
                 outcome => return outcome,
@@ -161,9 +161,9 @@ impl<K: Kind> Socket<K> {
 }
 
 /// A wait in progress. If it is dropped early, it restores the state before the wait.
-struct Wait<'a, K: Kind>(&'a mut Socket<K>);
+struct WaitGuard<'a, K: Kind>(&'a mut Socket<K>);
 
-impl<K: Kind> Drop for Wait<'_, K> {
+impl<K: Kind> Drop for WaitGuard<'_, K> {
     fn drop(&mut self) {
         self.0.stop_waiting();
     }
@@ -198,7 +198,7 @@ impl<K: Kind> Socket<K> {
         K: Sends,
     {
         let mut frame = frame.into();
-        self.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
+        self.retry_until_ready(POLLOUT, |socket| try_send_frame(&mut socket.inner, &mut frame)).await
     }
 
     /// Sends messages of one part each; returns the number of sent messages, which is all unless
@@ -216,7 +216,8 @@ impl<K: Kind> Socket<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put_frame_now)).await;
+        let outcome =
+            self.retry_until_ready(POLLOUT, |socket| batch.send_all(&mut socket.inner, try_send_frame)).await;
         batch.end(outcome)
     }
 
@@ -242,10 +243,11 @@ impl<K: Kind> Socket<K> {
     /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()>
     where
-        K: Sends + ManyParts,
+        K: Sends + HasMultipart,
     {
         let message = message.into();
-        self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+        self.retry_until_ready(POLLOUT, |socket| send_parts(&mut socket.inner, &message, Flags::DONTWAIT))
+            .await
     }
 
     /// Sends messages of several parts, each either whole or not at all. Otherwise like
@@ -258,14 +260,15 @@ impl<K: Kind> Socket<K> {
     /// The message that failed is dropped.
     pub async fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
-        K: Sends + ManyParts,
+        K: Sends + HasMultipart,
         I: IntoIterator,
         I::Item: Into<Multipart>,
     {
         let mut batch = multiparts(messages);
-        let put =
-            |socket: &mut core::Socket, message: &mut Multipart| put_all(socket, &*message, Flags::DONTWAIT);
-        let outcome = self.until(POLLOUT, |socket| batch.put(&mut socket.inner, put)).await;
+        let put = |socket: &mut core::Socket, message: &mut Multipart| {
+            send_parts(socket, &*message, Flags::DONTWAIT)
+        };
+        let outcome = self.retry_until_ready(POLLOUT, |socket| batch.send_all(&mut socket.inner, put)).await;
         batch.end(outcome)
     }
 }
@@ -299,7 +302,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        self.until(POLLIN, crate::Socket::try_recv).await
+        self.retry_until_ready(POLLIN, crate::Socket::try_recv).await
     }
 
     /// Receives the next part into the caller's buffer, without allocating. Returns the length of
@@ -315,9 +318,9 @@ impl<K: Kind> Socket<K> {
     {
         let attempt = |socket: &mut crate::Socket<K>| {
             let outcome = socket.inner.recv(buffer, Flags::DONTWAIT);
-            outcome.map_err(|error| Error::receiving(error, &socket.inner))
+            outcome.map_err(|error| Error::for_receive(error, &socket.inner))
         };
-        self.until(POLLIN, attempt).await
+        self.retry_until_ready(POLLIN, attempt).await
     }
 
     /// Waits for a message, then takes all queued messages; see [`crate::Socket::recv_batch`].
@@ -345,7 +348,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        self.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
+        self.retry_until_ready(POLLIN, |socket| socket.try_recv_batch(into, max)).await
     }
 
     /// Receives without waiting; see [`crate::Socket::try_recv`].
@@ -370,9 +373,9 @@ impl<K: Kind> Socket<K> {
     /// Returns the errors of [`recv`](Self::recv).
     pub async fn recv_multipart(&mut self) -> Result<Multipart>
     where
-        K: Receives + ManyParts,
+        K: Receives + HasMultipart,
     {
-        self.until(POLLIN, crate::Socket::try_recv_multipart).await
+        self.retry_until_ready(POLLIN, crate::Socket::try_recv_multipart).await
     }
 }
 
@@ -403,7 +406,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Addresses,
     {
-        routing::split(self.recv_multipart().await?)
+        routing::split_routing_id(self.recv_multipart().await?)
     }
 
     /// See [`crate::Socket::send_to`].
@@ -418,9 +421,9 @@ impl<K: Kind> Socket<K> {
     {
         let message = message.into();
         let attempt = |socket: &mut crate::Socket<K>| {
-            put_all(&mut socket.inner, routing::addressed(peer, &message), Flags::DONTWAIT)
+            send_parts(&mut socket.inner, routing::addressed(peer, &message), Flags::DONTWAIT)
         };
-        self.until(POLLOUT, attempt).await
+        self.retry_until_ready(POLLOUT, attempt).await
     }
 }
 

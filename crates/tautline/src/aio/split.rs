@@ -13,11 +13,11 @@ use tautline_core::Flags;
 use tautline_core::poller::{POLLIN, POLLOUT};
 
 use super::Socket;
-use crate::batch::{frames, put_frame_now};
+use crate::batch::{frames, try_send_frame};
 use crate::error::{Error, Result};
 use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
-use crate::socket::put_all;
+use crate::socket::send_parts;
 
 /// Sending half of a socket, from [`Socket::split`]. The socket is closed when both halves are
 /// dropped.
@@ -39,7 +39,7 @@ use crate::socket::put_all;
 /// # Ok(()) })
 /// # }
 /// ```
-pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
+pub struct SendHalf<K: Splits>(Arc<SplitShared<K>>);
 
 /// Receiving half of a socket, from [`Socket::split`]. The socket is closed when both halves are
 /// dropped.
@@ -61,16 +61,16 @@ pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
 /// # Ok(()) })
 /// # }
 /// ```
-pub struct ReceiveHalf<K: Splits>(Arc<Shared<K>>);
+pub struct ReceiveHalf<K: Splits>(Arc<SplitShared<K>>);
 
-struct Shared<K: Splits> {
-    state: Mutex<State<K>>,
+struct SplitShared<K: Splits> {
+    state: Mutex<SplitState<K>>,
     waiting: Arc<Wakers>,
     /// Wakes the waiting tasks.
     waker: Waker,
 }
 
-struct State<K: Splits> {
+struct SplitState<K: Splits> {
     socket: Socket<K>,
     /// Awaited events: POLLIN, POLLOUT or both.
     events: i16,
@@ -144,16 +144,16 @@ impl<K: Splits> Socket<K> {
     pub fn split(self) -> (SendHalf<K>, ReceiveHalf<K>) {
         let waiting = Arc::<Wakers>::default();
         let waker = Waker::from(waiting.clone());
-        let state = Mutex::new(State { socket: self, events: 0 });
-        let shared = Arc::new(Shared { state, waiting, waker });
+        let state = Mutex::new(SplitState { socket: self, events: 0 });
+        let shared = Arc::new(SplitShared { state, waiting, waker });
         (SendHalf(shared.clone()), ReceiveHalf(shared))
     }
 }
 
-impl<K: Splits> State<K> {
+impl<K: Splits> SplitState<K> {
     /// Stops waiting for `events`. True if the other half keeps waiting. It then waits by its own
     /// runtime, which may differ from this one.
-    fn leave(&mut self, events: i16) -> bool {
+    fn stop_waiting_for(&mut self, events: i16) -> bool {
         let waited = self.events & events != 0;
         self.events &= !events;
         if self.events == 0 {
@@ -163,14 +163,14 @@ impl<K: Splits> State<K> {
     }
 }
 
-impl<K: Splits> Shared<K> {
+impl<K: Splits> SplitShared<K> {
     /// Repeats `attempt` until it no longer returns `WouldBlock`.
-    async fn until<T>(
+    async fn retry_until_ready<T>(
         &self,
         events: i16,
         mut attempt: impl FnMut(&mut crate::Socket<K>) -> Result<T>,
     ) -> Result<T> {
-        let _wait = Wait { shared: self, events };
+        let _wait = WaitGuard { shared: self, events };
         poll_fn(|cx| self.poll(cx, events, &mut attempt)).await
     }
 
@@ -205,15 +205,15 @@ impl<K: Splits> Shared<K> {
 }
 
 /// A wait, in progress or finished.
-struct Wait<'a, K: Splits> {
-    shared: &'a Shared<K>,
+struct WaitGuard<'a, K: Splits> {
+    shared: &'a SplitShared<K>,
     events: i16,
 }
 
-impl<K: Splits> Drop for Wait<'_, K> {
+impl<K: Splits> Drop for WaitGuard<'_, K> {
     fn drop(&mut self) {
         self.shared.waiting.set(self.events, None);
-        let others = lock(&self.shared.state).leave(self.events);
+        let others = lock(&self.shared.state).stop_waiting_for(self.events);
         if others {
             self.shared.waker.wake_by_ref();
         }
@@ -227,7 +227,7 @@ impl<K: Splits> SendHalf<K> {
     /// Returns the errors of [`Socket::send`].
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
-        self.0.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
+        self.0.retry_until_ready(POLLOUT, |socket| try_send_frame(&mut socket.inner, &mut frame)).await
     }
 
     /// See [`crate::Socket::try_send`].
@@ -245,7 +245,9 @@ impl<K: Splits> SendHalf<K> {
     /// Returns the errors of [`Socket::send_multipart`].
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
         let message = message.into();
-        self.0.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
+        self.0
+            .retry_until_ready(POLLOUT, |socket| send_parts(&mut socket.inner, &message, Flags::DONTWAIT))
+            .await
     }
 
     /// See [`Socket::send_batch`]. Not cancel safe: if the future is dropped early, some messages
@@ -259,7 +261,10 @@ impl<K: Splits> SendHalf<K> {
         I::Item: Into<Frame<'a>>,
     {
         let mut batch = frames(messages);
-        let outcome = self.0.until(POLLOUT, |socket| batch.put(&mut socket.inner, put_frame_now)).await;
+        let outcome = self
+            .0
+            .retry_until_ready(POLLOUT, |socket| batch.send_all(&mut socket.inner, try_send_frame))
+            .await;
         batch.end(outcome)
     }
 
@@ -275,7 +280,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv`].
     pub async fn recv(&mut self) -> Result<Message> {
-        self.0.until(POLLIN, crate::Socket::try_recv).await
+        self.0.retry_until_ready(POLLIN, crate::Socket::try_recv).await
     }
 
     /// See [`crate::Socket::try_recv`].
@@ -292,7 +297,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv_multipart`].
     pub async fn recv_multipart(&mut self) -> Result<Multipart> {
-        self.0.until(POLLIN, crate::Socket::try_recv_multipart).await
+        self.0.retry_until_ready(POLLIN, crate::Socket::try_recv_multipart).await
     }
 
     /// See [`Socket::recv_batch`]. Cancel safe: if the future is dropped early, no message was
@@ -301,7 +306,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv_batch`].
     pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
-        self.0.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
+        self.0.retry_until_ready(POLLIN, |socket| socket.try_recv_batch(into, max)).await
     }
 }
 

@@ -11,17 +11,17 @@ use tautline_core::poller::{POLLIN, POLLOUT};
 
 use super::Socket;
 use crate::error::{Error, Result};
-use crate::kind::{ManyParts, Receives, Sends};
+use crate::kind::{HasMultipart, Receives, Sends};
 use crate::message::Multipart;
 
 /// Yields received messages until the context ends. Only one task may use it; two tasks need the
 /// halves of [`Socket::split`], not of `StreamExt::split`.
-impl<K: Receives + ManyParts> Stream for Socket<K> {
+impl<K: Receives + HasMultipart> Stream for Socket<K> {
     type Item = Result<Multipart>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if this.is_resting() {
+        if this.is_waiting() {
             // Report the end of a wait, so that the socket learns how long waits take.
             match ready!(this.poll_wait(cx, POLLIN)) {
                 Err(Error::Terminated) | Ok(()) => {}
@@ -45,16 +45,16 @@ impl<K: Receives + ManyParts> Stream for Socket<K> {
 /// Sends messages. At most one message waits inside for room in the peers' queues. Flush before you
 /// call `send` or [`Socket::into_blocking`]: `send` would overtake this message, and
 /// `into_blocking` would drop it.
-impl<K: Sends + ManyParts> Sink<Multipart> for Socket<K> {
+impl<K: Sends + HasMultipart> Sink<Multipart> for Socket<K> {
     type Error = Error;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
-        while let Some(message) = &this.waiting {
+        while let Some(message) = &this.unsent_message {
             match this.socket.try_send_multipart(message) {
                 Err(Error::WouldBlock) => ready!(this.poll_wait(cx, POLLOUT))?,
                 outcome => {
-                    this.waiting = None;
+                    this.unsent_message = None;
                     return Poll::Ready(outcome);
                 }
             }
@@ -66,7 +66,7 @@ impl<K: Sends + ManyParts> Sink<Multipart> for Socket<K> {
         let this = self.get_mut();
         match this.socket.try_send_multipart(&message) {
             Err(Error::WouldBlock) => {
-                this.waiting = Some(message);
+                this.unsent_message = Some(message);
                 Ok(())
             }
             outcome => outcome,

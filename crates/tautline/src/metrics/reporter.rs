@@ -23,12 +23,12 @@ use crate::{Socket, aio};
 pub struct Reporter {
     labels: Vec<Label>,
     /// Last reported values; `None` before the first report.
-    told: Option<Statistics>,
+    last_reported: Option<Statistics>,
 }
 
 impl Reporter {
     fn new(socket: &'static str, name: String) -> Self {
-        Reporter { labels: vec![Label::new("socket", socket), Label::new("name", name)], told: None }
+        Reporter { labels: vec![Label::new("socket", socket), Label::new("name", name)], last_reported: None }
     }
 
     /// Adds a label to all metrics of this reporter. Each of its values creates its own series, so
@@ -42,10 +42,10 @@ impl Reporter {
     /// Adds the changes since the last call to the metrics. Pass the statistics of the reporter's
     /// socket.
     pub fn report(&mut self, statistics: &Statistics) {
-        if self.told.is_none() {
+        if self.last_reported.is_none() {
             METRICS.iter().for_each(Metric::describe);
         }
-        let told = self.told.replace(*statistics).unwrap_or_default();
+        let told = self.last_reported.replace(*statistics).unwrap_or_default();
         for metric in &METRICS {
             metric.add(&self.labels, (metric.number)(&told), (metric.number)(statistics));
         }
@@ -55,7 +55,7 @@ impl Reporter {
 /// Subtracts the socket's queued messages and peers from the gauges.
 impl Drop for Reporter {
     fn drop(&mut self) {
-        let Some(told) = self.told else { return };
+        let Some(told) = self.last_reported else { return };
         for metric in METRICS.iter().filter(|metric| metric.kind == MetricKind::Gauge) {
             metric.add(&self.labels, (metric.number)(&told), 0);
         }

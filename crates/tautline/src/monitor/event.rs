@@ -143,7 +143,7 @@ pub enum EventKind {
     NameChanged,
     /// The resolver of a connected name fails, with the errno. Known peers stay connected. The
     /// cause has the details.
-    NameAway(i32),
+    ResolverFailed(i32),
     /// Last event: the socket was closed, or has another monitor.
     Stopped,
     /// An event that this version of the library does not know.
@@ -232,7 +232,7 @@ impl EventKind {
             0x4000 => EventKind::HandshakeFailed(HandshakeError::Refused(value as u32)),
             0x1000_0000 => EventKind::TopicRefused,
             0x2000_0000 if value == 0 => EventKind::NameChanged,
-            0x2000_0000 => EventKind::NameAway(value as i32),
+            0x2000_0000 => EventKind::ResolverFailed(value as i32),
             _ => EventKind::Other { number, values },
         }
     }
@@ -244,7 +244,7 @@ impl EventKind {
             EventKind::Disconnected
                 | EventKind::TopicRefused
                 | EventKind::NameChanged
-                | EventKind::NameAway(_)
+                | EventKind::ResolverFailed(_)
         )
     }
 }
@@ -295,7 +295,7 @@ impl fmt::Display for EventKind {
             EventKind::HandshakeFailed(reason) => return write!(f, "handshake failed: {reason}"),
             EventKind::TopicRefused => ("topic refused", None),
             EventKind::NameChanged => ("name", None),
-            EventKind::NameAway(errno) => ("name away", Some(*errno)),
+            EventKind::ResolverFailed(errno) => ("name away", Some(*errno)),
             EventKind::Stopped => ("no more events", None),
             EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
         };
@@ -315,7 +315,7 @@ impl fmt::Display for HandshakeError {
             HandshakeError::Protocol(code @ 0x2000_0000..0x3000_0000) => {
                 write!(f, "the authentication handler answered nonsense ({code:#x})")
             }
-            HandshakeError::Protocol(code) => match TlsFault::of_code(*code) {
+            HandshakeError::Protocol(code) => match TlsFault::from_code(*code) {
                 Some(fault) => fault.fmt(f),
                 None => write!(f, "the peer speaks something else ({code:#x})"),
             },
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_refused_peer_has_shown_is_read() {
+    fn claim_of_refused_peer_is_read() {
         let read = |[local, remote, mechanism, name, reason]: [&str; 5]| {
             let texts = [local, remote, "", "", "", "refused", mechanism, name, reason];
             Event::read(&parts(&[0x4000, 1, 400], &texts)).unwrap()

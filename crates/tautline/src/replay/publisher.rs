@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::ring::{Kept, Ring};
+use super::ring::{KeptMessage, Ring};
 use super::server::Server;
 use super::{EPOCH, encode, protection};
 use crate::error::Result;
@@ -47,15 +47,16 @@ impl ReliablePubBuilder {
     /// # fn main() -> tautline::Result<()> {
     /// # use tautline::{Context, replay::ReliablePub};
     /// let context = Context::new();
-    /// let publisher = ReliablePub::builder(&context).with(|socket| socket.send_hwm(100_000)).build()?;
+    /// let publisher = ReliablePub::builder(&context).with_socket(|socket| socket.send_hwm(100_000)).build()?;
     /// # Ok(()) }
     /// ```
-    pub fn with(mut self, options: impl FnOnce(Builder<kind::Pub>) -> Builder<kind::Pub>) -> Self {
+    pub fn with_socket(mut self, options: impl FnOnce(Builder<kind::Pub>) -> Builder<kind::Pub>) -> Self {
         self.socket = options(self.socket);
         self
     }
 
-    /// Sets more options of the ring's ROUTER, in addition to those of [`with`](Self::with).
+    /// Sets more options of the ring's ROUTER, in addition to those of
+    /// [`with_socket`](Self::with_socket).
     pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Router>) -> Builder<kind::Router>) -> Self {
         self.ring = options(self.ring);
         self
@@ -165,7 +166,7 @@ impl ReliablePub {
         // Send under the lock, so that a subscriber that misses the message finds it in the ring.
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         self.socket.send_multipart(parts)?;
-        ring.push(Kept { number, topic, body });
+        ring.push(KeptMessage { number, topic, body });
         drop(ring);
         self.next += 1;
         Ok(number)

@@ -9,13 +9,13 @@ const OVERHEAD: usize = 2 * size_of::<Message>();
 
 /// A kept message.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptMessage {
     pub(super) number: u64,
     pub(super) topic: Message,
     pub(super) body: Message,
 }
 
-impl Kept {
+impl KeptMessage {
     fn size(&self) -> usize {
         self.topic.len() + self.body.len() + OVERHEAD
     }
@@ -25,7 +25,7 @@ impl Kept {
 /// bytes.
 #[derive(Debug)]
 pub(super) struct Ring {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptMessage>,
     bytes: usize,
     most: usize,
     most_bytes: usize,
@@ -38,7 +38,7 @@ impl Ring {
 
     /// Adds the next message and drops the oldest ones. A message that exceeds the limit alone is
     /// not kept, and all older messages are dropped.
-    pub(super) fn push(&mut self, message: Kept) {
+    pub(super) fn push(&mut self, message: KeptMessage) {
         self.bytes += message.size();
         self.kept.push_back(message);
         while self.kept.len() > self.most || self.bytes > self.most_bytes {
@@ -48,11 +48,11 @@ impl Ring {
     }
 
     /// Returns the first kept message from `number` on. Large bodies are not copied.
-    pub(super) fn from(&mut self, number: u64) -> Option<Kept> {
+    pub(super) fn first_from(&mut self, number: u64) -> Option<KeptMessage> {
         let oldest = self.kept.front()?.number;
         let at = usize::try_from(number.saturating_sub(oldest)).ok()?;
         let kept = self.kept.get_mut(at)?;
-        Some(Kept { number: kept.number, topic: kept.topic.share(), body: kept.body.share() })
+        Some(KeptMessage { number: kept.number, topic: kept.topic.share(), body: kept.body.share() })
     }
 
     /// Returns the number of kept messages.
@@ -65,14 +65,14 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn kept(number: u64, len: usize) -> Kept {
-        Kept { number, topic: Message::from("t"), body: Message::from(vec![0; len]) }
+    fn kept(number: u64, len: usize) -> KeptMessage {
+        KeptMessage { number, topic: Message::from("t"), body: Message::from(vec![0; len]) }
     }
 
     fn numbers(ring: &mut Ring, from: u64) -> Vec<u64> {
         (0..)
             .scan(from, |next, _| {
-                ring.from(*next).map(|kept| {
+                ring.first_from(*next).map(|kept| {
                     *next = kept.number + 1;
                     kept.number
                 })
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_by_number_and_by_bytes() {
+    fn oldest_messages_are_dropped_at_each_limit() {
         let mut ring = Ring::new(3, usize::MAX);
         (0..5).for_each(|number| ring.push(kept(number, 10)));
         assert_eq!(numbers(&mut ring, 0), [2, 3, 4]);

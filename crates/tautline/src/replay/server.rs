@@ -8,16 +8,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::ring::Ring;
-use super::{END, decode, encode};
+use super::{END_NUMBER, decode, encode};
 use crate::error::{Error, Result};
 use crate::{Context, Message, Multipart, Pair, PollItem, Router, poll};
 
 /// Maximum number of concurrent requests. A further request replaces the one of the peer that has
 /// not read for the longest time. If all peers read, the further request stays unanswered, and its
 /// sender asks again.
-const MOST: usize = if cfg!(test) { 4 } else { 1024 };
+const MAX_REQUESTS: usize = if cfg!(test) { 4 } else { 1024 };
 /// Number of messages for one peer before the next peer has its turn.
-const TURN: usize = 64;
+const MESSAGES_PER_TURN: usize = 64;
 /// Time between two attempts to send to a peer with a full queue, because a ROUTER gets no
 /// notification of room. It doubles with each failed attempt.
 const RETRY: Duration = Duration::from_millis(1);
@@ -52,7 +52,7 @@ impl Request {
         Request { peer, next, wait: None, due: now, since: now }
     }
 
-    fn has_no_room(&mut self, now: Instant) {
+    fn back_off(&mut self, now: Instant) {
         let wait = self.wait.map_or(RETRY, |wait| (wait * 2).min(LONGEST_RETRY));
         (self.wait, self.due) = (Some(wait), now + wait);
     }
@@ -60,12 +60,12 @@ impl Request {
 
 /// Result of sending.
 #[derive(PartialEq, Eq)]
-enum Sent {
-    Yes,
+enum SendOutcome {
+    Accepted,
     /// The peer's queue is full.
     Full,
     /// The peer is disconnected, or has received all messages.
-    Over,
+    Finished,
 }
 
 impl Server {
@@ -130,9 +130,9 @@ impl Worker {
                     (request.wait, request.since) = (None, now);
                 }
                 match sent {
-                    Sent::Over => continue,
-                    Sent::Yes => {}
-                    Sent::Full => request.has_no_room(now),
+                    SendOutcome::Finished => continue,
+                    SendOutcome::Accepted => {}
+                    SendOutcome::Full => request.back_off(now),
                 }
             }
             self.requests.push_back(request);
@@ -144,9 +144,9 @@ impl Worker {
         if items[1].is_readable() {
             return Ok(false);
         }
-        for _ in 0..MOST {
+        for _ in 0..MAX_REQUESTS {
             match self.router.try_recv_multipart() {
-                Ok(message) => self.take(message)?,
+                Ok(message) => self.add_request(message)?,
                 Err(Error::WouldBlock) => break,
                 Err(error) => return Err(error),
             }
@@ -155,13 +155,13 @@ impl Worker {
     }
 
     /// Takes a request. Ignores malformed messages.
-    fn take(&mut self, message: Multipart) -> Result<()> {
+    fn add_request(&mut self, message: Multipart) -> Result<()> {
         let Ok([peer, delimiter, from]) = <[Message; 3]>::try_from(message) else { return Ok(()) };
         let Some(next) = decode(&from).filter(|_| delimiter.is_empty()) else { return Ok(()) };
         if let Some(request) = self.requests.iter_mut().find(|request| request.peer == peer) {
             // A new request replaces the peer's previous request.
             request.next = next;
-        } else if self.requests.len() < MOST {
+        } else if self.requests.len() < MAX_REQUESTS {
             self.requests.push_back(Request::new(peer, next));
         } else if let Some(stalled) = self.stalled() {
             *stalled = Request::new(peer, next);
@@ -175,36 +175,37 @@ impl Worker {
         stalled.min_by_key(|request| request.since)
     }
 
-    /// Sends some messages to a peer, until its queue is full. [`Sent::Yes`]: more messages follow.
-    fn answer(&mut self, request: &mut Request) -> Result<Sent> {
-        for _ in 0..TURN {
+    /// Sends some messages to a peer, until its queue is full. [`SendOutcome::Accepted`]: more
+    /// messages follow.
+    fn answer(&mut self, request: &mut Request) -> Result<SendOutcome> {
+        for _ in 0..MESSAGES_PER_TURN {
             let kept = {
                 let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-                ring.from(request.next)
+                ring.first_from(request.next)
             };
             let Some(kept) = kept else {
                 let sent = self.send(&request.peer, self.end())?;
-                return Ok(if sent == Sent::Full { sent } else { Sent::Over });
+                return Ok(if sent == SendOutcome::Full { sent } else { SendOutcome::Finished });
             };
             let sent =
                 self.send(&request.peer, [kept.topic, Message::from(&encode(kept.number)), kept.body])?;
-            if sent != Sent::Yes {
+            if sent != SendOutcome::Accepted {
                 return Ok(sent);
             }
             request.next = kept.number + 1;
         }
-        Ok(Sent::Yes)
+        Ok(SendOutcome::Accepted)
     }
 
     fn end(&self) -> [Message; 3] {
-        [Message::from(&self.epoch), Message::from(&encode(END)), Message::default()]
+        [Message::from(&self.epoch), Message::from(&encode(END_NUMBER)), Message::default()]
     }
 
-    fn send(&mut self, peer: &Message, [topic, number, body]: [Message; 3]) -> Result<Sent> {
+    fn send(&mut self, peer: &Message, [topic, number, body]: [Message; 3]) -> Result<SendOutcome> {
         match self.router.try_send_multipart([peer.clone(), Message::default(), topic, number, body]) {
-            Ok(()) => Ok(Sent::Yes),
-            Err(Error::WouldBlock) => Ok(Sent::Full),
-            Err(Error::Unroutable) => Ok(Sent::Over),
+            Ok(()) => Ok(SendOutcome::Accepted),
+            Err(Error::WouldBlock) => Ok(SendOutcome::Full),
+            Err(Error::Unroutable) => Ok(SendOutcome::Finished),
             Err(error) => Err(error),
         }
     }
@@ -214,17 +215,17 @@ impl Worker {
 mod tests {
     use tautline_testkit::with_watchdog;
 
-    use super::super::ring::Kept;
+    use super::super::ring::KeptMessage;
     use super::*;
     use crate::Dealer;
 
     #[test]
-    fn peers_that_do_not_read_do_not_shut_others_out() {
+    fn stalled_peer_does_not_block_others() {
         with_watchdog(Duration::from_secs(60), "peers_that_do_not_read_do_not_shut_others_out", || {
             let context = Context::new();
             let mut ring = Ring::new(1000, usize::MAX);
             for number in 0..100 {
-                ring.push(Kept { number, topic: Message::from("t"), body: Message::from("kept") });
+                ring.push(KeptMessage { number, topic: Message::from("t"), body: Message::from("kept") });
             }
             let at = "inproc://ring";
             let router = Router::builder(&context).router_mandatory(true).send_hwm(1).bind(at).unwrap();
@@ -234,7 +235,7 @@ mod tests {
                 peer.send_multipart([&[][..], &encode(0)]).unwrap();
                 peer
             };
-            let _silent: Vec<Dealer> = (0..2 * MOST)
+            let _silent: Vec<Dealer> = (0..2 * MAX_REQUESTS)
                 .map(|_| {
                     let mut silent = ask();
                     assert!(silent.wait_readable(None).unwrap());
@@ -242,7 +243,7 @@ mod tests {
                 })
                 .collect();
             let mut good = ask();
-            for number in (0..100).chain([END]) {
+            for number in (0..100).chain([END_NUMBER]) {
                 let message = good.recv_multipart().unwrap();
                 assert_eq!(decode(message[2].as_bytes()), Some(number));
             }

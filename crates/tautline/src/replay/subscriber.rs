@@ -5,10 +5,10 @@ mod repair;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{Epoch, NOTHING, decode, epoch_of, protection};
+use super::{EPOCH_ONLY, Epoch, decode, epoch_of, protection};
 use crate::error::{Error, Result};
 use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
-use repair::{Answer, Repair};
+use repair::{AnswerPart, Repair};
 
 /// Default time limit for an answer of the ring.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ impl ReliableSubBuilder {
 
     /// Sets the time limit for the next part of the ring's answer, one second by default. Messages
     /// that have not arrived by then are lost.
-    pub fn patience(mut self, patience: Duration) -> Self {
+    pub fn answer_timeout(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
@@ -123,12 +123,13 @@ impl ReliableSubBuilder {
     /// Sets options of the SUB, for example a higher high-water mark, so that more messages can
     /// queue while the ring answers. Connection options, such as keys, also apply to the DEALER
     /// that talks to the ring: see [Security](super#security).
-    pub fn with(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
+    pub fn with_socket(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
         self.socket = options(self.socket);
         self
     }
 
-    /// Sets more options of the ring's DEALER, in addition to those of [`with`](Self::with).
+    /// Sets more options of the ring's DEALER, in addition to those of
+    /// [`with_socket`](Self::with_socket).
     pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Dealer>) -> Builder<kind::Dealer>) -> Self {
         self.ring = options(self.ring);
         self
@@ -147,9 +148,9 @@ impl ReliableSubBuilder {
         socket.subscribe("")?;
         socket.connect(publisher)?;
         let from = match self.start {
-            Start::Live => NOTHING,
+            Start::Live => EPOCH_ONLY,
             Start::Oldest | Start::LastOfEachTopic => 0,
-            Start::Number(number) => number.min(NOTHING),
+            Start::Number(number) => number.min(EPOCH_ONLY),
         };
         let mut subscriber = ReliableSub {
             socket,
@@ -160,7 +161,7 @@ impl ReliableSubBuilder {
             last_kept: None,
             repeated: None,
             epoch: None,
-            question: Question::Messages,
+            request: RingRequest::Messages,
             starting: Some(from),
             held: None,
             ready: VecDeque::new(),
@@ -190,7 +191,7 @@ pub struct ReliableSub {
     /// Epoch of the publisher, if it is known.
     epoch: Option<Epoch>,
     /// Kind of the current request to the ring.
-    question: Question,
+    request: RingRequest,
     /// Number of the first request, until the ring answers or a live message arrives. Until then
     /// the publisher may not have started.
     starting: Option<u64>,
@@ -204,15 +205,15 @@ pub struct ReliableSub {
 
 /// Kind of a request to the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
+enum RingRequest {
     /// Requests messages.
     Messages,
     /// Requests the epoch. If it is unchanged, the messages from this number on are requested.
-    Gap(u64),
+    EpochBeforeMessages(u64),
     /// Requests the epoch, or from a publisher without one, a message that the ring had before. If
     /// the publisher is unchanged, the held message was delivered before, or is of an epoch that
     /// has ended. Otherwise the message is of the new epoch.
-    Doubt,
+    RestartCheck,
 }
 
 impl ReliableSub {
@@ -250,7 +251,7 @@ impl ReliableSub {
                 return Ok(Some(delivery));
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let came = match self.repair.is_under_way() {
+            let came = match self.repair.is_pending() {
                 true => self.take_answer(left)?,
                 false => self.take_live(left)?,
             };
@@ -284,7 +285,7 @@ impl ReliableSub {
         self.repair.ask(from)
     }
 
-    fn wants(&self, topic: &[u8]) -> bool {
+    fn is_subscribed(&self, topic: &[u8]) -> bool {
         self.prefixes.iter().any(|prefix| topic.starts_with(prefix))
     }
 
@@ -301,7 +302,7 @@ impl ReliableSub {
         match update(message) {
             Some(update) => {
                 self.statistics.live += 1;
-                self.meet(update, shown)?;
+                self.handle_live(update, shown)?;
             }
             None => self.statistics.malformed += 1,
         }
@@ -309,10 +310,10 @@ impl ReliableSub {
     }
 
     /// Handles a live message with this epoch, while no request is pending.
-    fn meet(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
+    fn handle_live(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         let number = update.number;
         if differ(self.epoch, shown) {
-            return self.doubt(update, shown);
+            return self.check_for_restart(update, shown);
         }
         let is_of_epoch = shown.is_some() && self.epoch.is_some();
         self.epoch = self.epoch.or(shown);
@@ -320,8 +321,9 @@ impl ReliableSub {
         match self.next {
             Some(next) if number > next => {
                 self.held = Some((update, shown));
-                self.question = self.epoch.map_or(Question::Messages, |_| Question::Gap(next));
-                self.ask(if self.epoch.is_some() { NOTHING } else { next })
+                self.request =
+                    self.epoch.map_or(RingRequest::Messages, |_| RingRequest::EpochBeforeMessages(next));
+                self.ask(if self.epoch.is_some() { EPOCH_ONLY } else { next })
             }
             Some(next) if number < next => {
                 let is_known = Some(number) <= before.max(self.last_kept);
@@ -333,10 +335,10 @@ impl ReliableSub {
                 }
                 let is_later = before.is_none_or(|before| number > before);
                 if is_known && is_later {
-                    return self.doubt(update, shown);
+                    return self.check_for_restart(update, shown);
                 }
                 self.held = Some((update, shown));
-                self.restart(shown)
+                self.handle_restart(shown)
             }
             _ => {
                 self.deliver(update);
@@ -346,30 +348,30 @@ impl ReliableSub {
     }
 
     /// Asks the ring if a live message is of a new epoch.
-    fn doubt(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
+    fn check_for_restart(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         self.held = Some((update, shown));
-        self.question = Question::Doubt;
+        self.request = RingRequest::RestartCheck;
         self.ask(match (self.epoch, self.last_kept) {
             (None, Some(kept)) => kept,
-            _ => NOTHING,
+            _ => EPOCH_ONLY,
         })
     }
 
     /// Handles a restart of the publisher, with this epoch.
-    fn restart(&mut self, epoch: Option<Epoch>) -> Result<()> {
+    fn handle_restart(&mut self, epoch: Option<Epoch>) -> Result<()> {
         if let Some((_, Some(shown))) = self.held
             && self.epoch == Some(shown)
             && epoch != Some(shown)
         {
             // The held message is of the epoch that has ended.
-            self.release();
+            self.deliver_held();
         }
-        self.hand_out();
+        self.deliver_newest();
         self.statistics.restarts += 1;
         self.ready.push_back(Delivery::Restarted);
         self.last_live = self.held.as_ref().map(|(held, _)| held.number);
         (self.next, self.last_kept, self.repeated, self.epoch) = (Some(0), None, None, epoch);
-        (self.question, self.starting) = (Question::Messages, None);
+        (self.request, self.starting) = (RingRequest::Messages, None);
         self.repair.give_up();
         self.ask(0)
     }
@@ -377,14 +379,14 @@ impl ReliableSub {
     /// Delivers the message that is next in order.
     fn deliver(&mut self, update: Update) {
         self.next = Some(update.number + 1);
-        if !self.wants(&update.topic) {
+        if !self.is_subscribed(&update.topic) {
             return;
         }
         match &mut self.newest {
             Some(newest) => {
                 newest.insert(update.topic.to_vec(), update);
                 if newest.len() > MOST_TOPICS {
-                    self.hand_out();
+                    self.deliver_newest();
                 }
             }
             None => self.ready.push_back(Delivery::Message(update)),
@@ -392,7 +394,7 @@ impl ReliableSub {
     }
 
     /// Reports the messages before `before` as lost.
-    fn lose(&mut self, before: u64) {
+    fn report_lost(&mut self, before: u64) {
         let Some(first) = self.next.filter(|&next| next < before) else { return };
         self.statistics.lost += before - first;
         self.ready.push_back(Delivery::Lost { first, last: before - 1 });
@@ -401,16 +403,18 @@ impl ReliableSub {
 
     /// Takes a part of the ring's answer within `left`. True if one arrived.
     fn take_answer(&mut self, left: Option<Duration>) -> Result<bool> {
-        match self.repair.take(left)? {
-            Answer::Nothing => return Ok(false),
-            Answer::Update(update, shown) => self.meet_kept(update, shown)?,
-            Answer::End(epoch) => self.end(epoch)?,
-            Answer::Late => {
+        match self.repair.recv_part(left)? {
+            AnswerPart::Nothing => return Ok(false),
+            AnswerPart::Update(update, shown) => self.handle_kept(update, shown)?,
+            AnswerPart::End(epoch) => self.handle_end(epoch)?,
+            AnswerPart::TimedOut => {
                 self.statistics.unanswered += 1;
                 match self.starting {
-                    _ if self.question == Question::Doubt => self.restart(self.held_epoch())?,
+                    _ if self.request == RingRequest::RestartCheck => {
+                        self.handle_restart(self.held_epoch())?
+                    }
                     Some(from) if !self.socket.wait_readable(Duration::ZERO)? => self.ask(from)?,
-                    _ => self.go_on(),
+                    _ => self.continue_live(),
                 }
             }
         }
@@ -418,15 +422,15 @@ impl ReliableSub {
     }
 
     /// Handles a message of the ring, with the epoch of its connection.
-    fn meet_kept(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
+    fn handle_kept(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         if differ(self.epoch, shown) {
-            return self.restart(shown);
+            return self.handle_restart(shown);
         }
-        if self.question == Question::Doubt {
+        if self.request == RingRequest::RestartCheck {
             if self.epoch.is_none() && Some(update.number) >= self.last_kept {
                 // The ring still has its highest message, so this is the same publisher.
                 self.repair.give_up();
-                self.dismiss();
+                self.drop_held();
             }
             return Ok(());
         }
@@ -436,44 +440,44 @@ impl ReliableSub {
         if comes_live || self.next.is_some_and(|next| update.number < next) {
             return Ok(());
         }
-        self.lose(update.number);
+        self.report_lost(update.number);
         self.statistics.repaired += 1;
         self.deliver(update);
         Ok(())
     }
 
     /// Handles the end of the ring's answer.
-    fn end(&mut self, epoch: Option<Epoch>) -> Result<()> {
+    fn handle_end(&mut self, epoch: Option<Epoch>) -> Result<()> {
         if differ(self.epoch, epoch) {
-            return self.restart(epoch);
+            return self.handle_restart(epoch);
         }
         let is_known = self.epoch.is_some();
         self.epoch = self.epoch.or(epoch);
-        match self.question {
-            Question::Gap(from) => {
-                self.question = Question::Messages;
+        match self.request {
+            RingRequest::EpochBeforeMessages(from) => {
+                self.request = RingRequest::Messages;
                 self.ask(from)
             }
-            Question::Doubt if is_known && epoch.is_some() => {
-                self.dismiss();
+            RingRequest::RestartCheck if is_known && epoch.is_some() => {
+                self.drop_held();
                 Ok(())
             }
             // No evidence that it is still the same publisher.
-            Question::Doubt => self.restart(epoch.or(self.held_epoch())),
-            Question::Messages => {
+            RingRequest::RestartCheck => self.handle_restart(epoch.or(self.held_epoch())),
+            RingRequest::Messages => {
                 if self.starting == Some(0) {
                     // The ring is empty: the publisher has not sent a message yet.
                     self.next = self.next.or(Some(0));
                 }
-                self.go_on();
+                self.continue_live();
                 Ok(())
             }
         }
     }
 
     /// Drops the held message. It was delivered before, or is of an epoch that has ended.
-    fn dismiss(&mut self) {
-        self.question = Question::Messages;
+    fn drop_held(&mut self) {
+        self.request = RingRequest::Messages;
         match self.held.take() {
             Some((_, shown)) if differ(self.epoch, shown) => self.statistics.outdated += 1,
             held => self.repeated = held.map(|(held, _)| held.number),
@@ -486,22 +490,22 @@ impl ReliableSub {
     }
 
     /// Reports missing messages as lost, and continues with the live messages.
-    fn go_on(&mut self) {
-        (self.question, self.starting) = (Question::Messages, None);
-        self.hand_out();
-        self.release();
+    fn continue_live(&mut self) {
+        (self.request, self.starting) = (RingRequest::Messages, None);
+        self.deliver_newest();
+        self.deliver_held();
     }
 
     /// Delivers the held message. Missing messages before it are lost.
-    fn release(&mut self) {
+    fn deliver_held(&mut self) {
         if let Some((held, _)) = self.held.take() {
-            self.lose(held.number);
+            self.report_lost(held.number);
             self.deliver(held);
         }
     }
 
     /// Delivers the collected newest messages for [`Start::LastOfEachTopic`], if any.
-    fn hand_out(&mut self) {
+    fn deliver_newest(&mut self) {
         let Some(newest) = self.newest.take() else { return };
         let mut newest: Vec<Update> = newest.into_values().collect();
         newest.sort_unstable_by_key(|update| update.number);
@@ -517,6 +521,6 @@ fn differ(one: Option<Epoch>, other: Option<Epoch>) -> bool {
 /// Decodes a message of the publisher; `None` if it is malformed.
 fn update(message: Multipart) -> Option<Update> {
     let [topic, number, body] = <[Message; 3]>::try_from(message).ok()?;
-    let number = decode(&number).filter(|&number| number < NOTHING)?;
+    let number = decode(&number).filter(|&number| number < EPOCH_ONLY)?;
     Some(Update { topic, number, body, replayed: false })
 }

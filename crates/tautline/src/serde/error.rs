@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::curve::KeyError;
 use crate::endpoint::EndpointError;
-use crate::error::{Error, Turn};
+use crate::error::{Error, ExpectedStep};
 
 #[derive(Serialize)]
 struct ErrorForm<'a> {
     error: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    turn: Option<Turn>,
+    turn: Option<ExpectedStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ fn name(error: &Error) -> &'static str {
         Error::NoSuchDevice(_) => "no_such_device",
         Error::ConnectionRefused(_) => "connection_refused",
         Error::NotFound(_) => "not_found",
-        Error::TooMany => "too_many",
+        Error::TooManyOpen => "too_many",
         Error::MessageTooLong => "message_too_long",
         Error::NameTooLong(_) => "name_too_long",
         Error::OutOfMemory => "out_of_memory",

@@ -47,7 +47,7 @@ impl From<EventKind> for EventKindForm {
             EventKind::HandshakeFailed(error) => Self::HandshakeFailed(error),
             EventKind::TopicRefused => Self::TopicRefused,
             EventKind::NameChanged => Self::NameChanged,
-            EventKind::NameAway(errno) => Self::NameAway { errno },
+            EventKind::ResolverFailed(errno) => Self::NameAway { errno },
             EventKind::Stopped => Self::Stopped,
             EventKind::Other { number, values } => Self::Other { number, values },
         }
@@ -74,7 +74,7 @@ impl From<EventKindForm> for EventKind {
             Form::HandshakeFailed(error) => Self::HandshakeFailed(error),
             Form::TopicRefused => Self::TopicRefused,
             Form::NameChanged => Self::NameChanged,
-            Form::NameAway { errno } => Self::NameAway(errno),
+            Form::NameAway { errno } => Self::ResolverFailed(errno),
             Form::Stopped => Self::Stopped,
             Form::Other { number, values } => Self::Other { number, values },
         }

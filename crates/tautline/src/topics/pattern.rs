@@ -31,7 +31,7 @@ pub struct Pattern {
     /// Length in bytes of the literal text at the beginning.
     prefix: usize,
     /// True if the pattern begins with `**`.
-    floats: bool,
+    has_leading_wildcard: bool,
     steps: Box<[Step]>,
 }
 
@@ -58,11 +58,11 @@ impl Pattern {
         if !topic.starts_with(self.prefix().as_bytes()) {
             return false;
         }
-        if walk(&self.steps, topic, true) {
+        if matches_steps(&self.steps, topic, true) {
             return true;
         }
-        let mut ends = topic.iter().enumerate().filter(|(_, byte)| separates(**byte));
-        self.floats && ends.any(|(at, _)| walk(&self.steps, &topic[at..], false))
+        let mut ends = topic.iter().enumerate().filter(|(_, byte)| is_separator(**byte));
+        self.has_leading_wildcard && ends.any(|(at, _)| matches_steps(&self.steps, &topic[at..], false))
     }
 
     /// Returns the literal prefix of all matching topics. The publishers receive it as the
@@ -78,7 +78,7 @@ impl Pattern {
 }
 
 /// True if the steps match `rest` completely. `first`: `rest` is the beginning of the topic.
-fn walk(steps: &[Step], rest: &[u8], first: bool) -> bool {
+fn matches_steps(steps: &[Step], rest: &[u8], first: bool) -> bool {
     let (mut rest, mut first) = (rest, first);
     for step in steps {
         let at_separator = rest.first().is_some_and(|byte| step.separator.is_none_or(|own| own == *byte));
@@ -105,12 +105,12 @@ fn walk(steps: &[Step], rest: &[u8], first: bool) -> bool {
     rest.is_empty()
 }
 
-fn separates(byte: u8) -> bool {
+fn is_separator(byte: u8) -> bool {
     matches!(byte, b'.' | b'/')
 }
 
 fn token_length(bytes: &[u8]) -> usize {
-    bytes.iter().position(|byte| separates(*byte)).unwrap_or(bytes.len())
+    bytes.iter().position(|byte| is_separator(*byte)).unwrap_or(bytes.len())
 }
 
 impl FromStr for Pattern {
@@ -157,7 +157,7 @@ impl FromStr for Pattern {
             (separator, rest) = (Some(*divides), after);
         }
         let prefix = prefix.unwrap_or(text.len());
-        Ok(Pattern { text: text.into(), prefix, floats, steps: steps.into() })
+        Ok(Pattern { text: text.into(), prefix, has_leading_wildcard: floats, steps: steps.into() })
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_stands_for_these_topics_and_not_for_those() {
+    fn pattern_matches_its_topics_only() {
         for (text, prefix, fits, others) in [
             ("a", "a", &["a"][..], &["", "b", "ab", "a.b", "a.", "/a"][..]),
             ("a.b", "a.b", &["a.b"], &["a/b", "a.bc", "a.b.", "a", "a.b/"]),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern() {
+    fn malformed_pattern_is_refused() {
         for text in ["", "a*", "*a.b", "***", "a.**.b", "**.a.**.b", "a.**b"] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }

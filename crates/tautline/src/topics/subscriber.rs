@@ -73,7 +73,7 @@ impl<S: AsMut<Sub>> Subscriber<S> {
     }
 
     /// Decodes a message; `None` if it must be skipped.
-    fn look_at(&mut self, message: Multipart) -> Option<Update> {
+    fn decode(&mut self, message: Multipart) -> Option<Update> {
         let Ok([topic, body]) = <[Message; 2]>::try_from(message) else {
             self.statistics.malformed += 1;
             return None;
@@ -112,7 +112,7 @@ impl Subscriber {
     pub fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart()?;
-            if let Some(update) = self.look_at(message) {
+            if let Some(update) = self.decode(message) {
                 return Ok(update);
             }
         }
@@ -136,7 +136,7 @@ impl Subscriber {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(update) = self.look_at(message) {
+            if let Some(update) = self.decode(message) {
                 return Ok(Some(update));
             }
         }
@@ -179,7 +179,7 @@ impl Subscriber<aio::Sub> {
     pub async fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart().await?;
-            if let Some(update) = self.look_at(message) {
+            if let Some(update) = self.decode(message) {
                 return Ok(update);
             }
         }

@@ -11,14 +11,14 @@ use crate::monitor::{EventKind, HandshakeError};
 use crate::zap::{Credentials, Request, Verdict};
 
 /// Starts reporting the connection events of `socket`.
-pub(crate) fn watch(socket: &core::Socket) {
+pub(crate) fn report_events(socket: &core::Socket) {
     let kind = socket.socket_type().name();
     let span = info_span!(target: "tautline", "socket", kind);
-    socket.observe(Arc::new(move |observed| tell(&span, kind, observed)));
+    socket.observe(Arc::new(move |observed| report_observed(&span, kind, observed)));
 }
 
 /// Emits an event of this level with the known endpoints.
-macro_rules! told {
+macro_rules! emit_event {
     ($level:ident, $span:ident, $kind:ident, $observed:ident, $($field:ident = $value:expr,)* $text:literal) => {
         $level!(
             target: "tautline",
@@ -32,11 +32,11 @@ macro_rules! told {
     };
 }
 
-fn tell(span: &Span, socket: &str, observed: &Observed<'_>) {
+fn report_observed(span: &Span, socket: &str, observed: &Observed<'_>) {
     let errno = HandshakeError::Io(observed.value as i32);
     let kind = match observed.event {
         core::CONNECT_FAILED => {
-            return told!(debug, span, socket, observed, reason = displayed(errno), "not connected");
+            return emit_event!(debug, span, socket, observed, reason = displayed(errno), "not connected");
         }
         core::LOST => {
             let reason: &dyn Display = match observed.value {
@@ -44,28 +44,28 @@ fn tell(span: &Span, socket: &str, observed: &Observed<'_>) {
                 code @ 0x1000_0000.. => &HandshakeError::Protocol(code as u32),
                 _ => &errno,
             };
-            return told!(info, span, socket, observed, reason = displayed(reason), "peer lost");
+            return emit_event!(info, span, socket, observed, reason = displayed(reason), "peer lost");
         }
         number => EventKind::new(number.into(), vec![observed.value]),
     };
     match kind {
-        EventKind::Connected => told!(debug, span, socket, observed, "connected"),
-        EventKind::ConnectDelayed => told!(trace, span, socket, observed, "connecting"),
+        EventKind::Connected => emit_event!(debug, span, socket, observed, "connected"),
+        EventKind::ConnectDelayed => emit_event!(trace, span, socket, observed, "connecting"),
         EventKind::ConnectRetried { after } => {
-            told!(debug, span, socket, observed, after = debugged(after), "connecting again");
+            emit_event!(debug, span, socket, observed, after = debugged(after), "connecting again");
         }
-        EventKind::Listening => told!(debug, span, socket, observed, "listening"),
+        EventKind::Listening => emit_event!(debug, span, socket, observed, "listening"),
         EventKind::BindFailed(_) => {
-            told!(warn, span, socket, observed, reason = displayed(errno), "not bound")
+            emit_event!(warn, span, socket, observed, reason = displayed(errno), "not bound")
         }
-        EventKind::Accepted => told!(debug, span, socket, observed, "accepted"),
+        EventKind::Accepted => emit_event!(debug, span, socket, observed, "accepted"),
         EventKind::AcceptFailed(_) => {
-            told!(warn, span, socket, observed, reason = displayed(errno), "not accepted");
+            emit_event!(warn, span, socket, observed, reason = displayed(errno), "not accepted");
         }
-        EventKind::Closed => told!(debug, span, socket, observed, "closed"),
-        EventKind::HandshakeSucceeded => told!(info, span, socket, observed, "peer connected"),
+        EventKind::Closed => emit_event!(debug, span, socket, observed, "closed"),
+        EventKind::HandshakeSucceeded => emit_event!(info, span, socket, observed, "peer connected"),
         EventKind::HandshakeFailed(why) => {
-            told!(warn, span, socket, observed, reason = displayed(why), "handshake failed");
+            emit_event!(warn, span, socket, observed, reason = displayed(why), "handshake failed");
         }
         // For monitors only.
         _ => {}

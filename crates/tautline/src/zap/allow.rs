@@ -97,7 +97,7 @@ impl AllowList {
 }
 
 impl Authenticate for AllowList {
-    fn judge(&mut self, request: &Request) -> Verdict {
+    fn authenticate(&mut self, request: &Request) -> Verdict {
         let entries = self.entries();
         match request.credentials() {
             Credentials::Curve(key) => match entries.keys.get(key) {

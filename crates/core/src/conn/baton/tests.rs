@@ -237,6 +237,6 @@ fn loom_a_glance_hides_nothing_from_the_io_thread() {
 }
 
 #[test]
-fn loom_what_is_handed_over_before_it_has_a_name_is_read() {
+fn loom_handover_before_registration_is_read() {
     handing_over_model(1);
 }

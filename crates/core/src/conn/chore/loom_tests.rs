@@ -21,7 +21,7 @@ enum Thought {
 
 /// Time at which the I/O thread releases the chore.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum ReleaseTime {
     /// Before the work: the sweep.
     First,
     /// After the work, followed by one more look: the residual watch, the rounds over a log.
@@ -78,7 +78,7 @@ impl Chore for Item {
 impl Item {
     fn work(&self) {
         self.done.fetch_max(self.published.load(Acquire), AcqRel);
-        self.receiver.nudge();
+        self.receiver.wake_if_parked();
     }
 
     fn has_more(&self) -> bool {
@@ -105,32 +105,32 @@ impl Model {
             }
             Thought::None if !hint => {}
             _ => {
-                if item.mark.is_to_be_handed_over() && self.list.add(item.clone()).wake {
+                if item.mark.claim_handover() && self.list.add(item.clone()).wake {
                     self.io.unpark();
                 }
             }
         }
     }
 
-    fn io_thread(&self, way: Way) {
+    fn io_thread(&self, way: ReleaseTime) {
         let mut all = Vec::new();
         loop {
             // Before the last look.
             let over = self.over.load(Acquire);
             while self.list.take(&mut all) {
                 match way {
-                    Way::First => {
-                        let_go(&all);
+                    ReleaseTime::First => {
+                        release(&all);
                         all.drain(..).for_each(|item| item.work());
                     }
-                    Way::Last => {
+                    ReleaseTime::Last => {
                         while !all.is_empty() {
                             all.iter().for_each(|item| item.work());
-                            let_go(&all);
+                            release(&all);
                             all.retain(|item| item.has_more() && item.mark.set());
                         }
                     }
-                    Way::Late => {
+                    ReleaseTime::Late => {
                         for item in all.drain(..) {
                             let mut seen = item.rounds.load(Relaxed);
                             loop {
@@ -140,7 +140,7 @@ impl Model {
                                 }
                                 thread::yield_now();
                             }
-                            let_go(std::slice::from_ref(&item));
+                            release(std::slice::from_ref(&item));
                             item.work();
                         }
                     }
@@ -157,7 +157,7 @@ impl Model {
     fn receive(&self, last: u32) {
         let item = &self.items[0];
         while item.published.load(Acquire) != last {
-            if item.receiver.prepare_park_alone() {
+            if item.receiver.prepare_park_without_barrier() {
                 if item.published.load(Acquire) != last {
                     item.receiver.waker().sleep();
                 }
@@ -168,7 +168,7 @@ impl Model {
 }
 
 /// Runs an owner with this script: the item, and the decision for each message.
-fn check(preemptions: usize, way: Way, receives: bool, script: &'static [(usize, Thought)]) {
+fn check(preemptions: usize, way: ReleaseTime, receives: bool, script: &'static [(usize, Thought)]) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -213,40 +213,40 @@ use Thought::{Leave, None as Forget, Work};
 
 #[test]
 fn loom_the_sweep_comes_by_for_every_message() {
-    check(3, Way::First, false, &[(0, Leave), (0, Leave), (0, Leave)]);
+    check(3, ReleaseTime::First, false, &[(0, Leave), (0, Leave), (0, Leave)]);
 }
 
 #[test]
 fn loom_the_sweep_comes_by_for_every_message_to_two() {
-    check(3, Way::First, false, &[(0, Leave), (1, Leave), (0, Leave)]);
+    check(3, ReleaseTime::First, false, &[(0, Leave), (1, Leave), (0, Leave)]);
 }
 
 #[test]
-fn loom_what_comes_while_the_watch_lets_go_is_seen() {
-    check(3, Way::Last, false, &[(0, Leave), (0, Leave), (0, Leave)]);
+fn loom_residual_release_loses_no_message() {
+    check(3, ReleaseTime::Last, false, &[(0, Leave), (0, Leave), (0, Leave)]);
 }
 
 #[test]
-fn loom_messages_that_the_owner_does_not_think_about_are_covered_by_the_watch() {
-    check(3, Way::Last, false, &[(0, Leave), (0, Forget), (0, Forget)]);
+fn loom_residual_covers_unhandled_messages() {
+    check(3, ReleaseTime::Last, false, &[(0, Leave), (0, Forget), (0, Forget)]);
 }
 
 #[test]
-fn loom_an_owner_that_works_by_itself_and_the_watch_leave_nothing() {
-    check(2, Way::Last, false, &[(0, Leave), (0, Work), (0, Leave)]);
+fn loom_owner_and_residual_leave_no_message() {
+    check(2, ReleaseTime::Last, false, &[(0, Leave), (0, Work), (0, Leave)]);
 }
 
 #[test]
-fn loom_receivers_are_woken_for_messages_that_the_owner_does_not_think_about() {
-    check(3, Way::Late, true, &[(0, Leave), (0, Forget), (0, Forget)]);
+fn loom_timer_wakes_receivers_of_unhandled_messages() {
+    check(3, ReleaseTime::Late, true, &[(0, Leave), (0, Forget), (0, Forget)]);
 }
 
 #[test]
 fn loom_the_ringing_that_just_stops_is_started_again() {
-    check(3, Way::Late, true, &[(0, Leave), (0, Leave), (0, Forget)]);
+    check(3, ReleaseTime::Late, true, &[(0, Leave), (0, Leave), (0, Forget)]);
 }
 
 #[test]
 fn loom_the_ringing_goes_on_while_the_owner_rings() {
-    check(2, Way::Late, true, &[(0, Leave), (0, Work), (0, Leave)]);
+    check(2, ReleaseTime::Late, true, &[(0, Leave), (0, Work), (0, Leave)]);
 }

@@ -6,14 +6,26 @@
 //! has ended. The bytes that such a peer left in the kernel are finite, and are read to their end.
 
 use super::Connection;
-use crate::conn::intake::{Asked, Intake, Took};
+use crate::conn::intake::{Intake, PeerRequests, ReadOutcome};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
 use std::ops::ControlFlow;
+use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 
 impl Connection {
+    /// Owner: applies a changed ZMQ_RCVHWM.
+    pub(crate) fn set_receive_limit(&self, limit: u32) {
+        lock(&self.intake).set_limit(limit);
+    }
+
+    /// Returns the stream on which to wait for data, if a session is open and reading is not
+    /// paused.
+    pub(in crate::conn) fn readable_stream(&self) -> Option<Arc<Stream>> {
+        lock(&self.intake).stream().cloned()
+    }
+
     /// True if reading has stopped at the receive high-water mark.
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
@@ -23,22 +35,27 @@ impl Connection {
     /// At the receive high-water mark: notes the pause, so that the owner resumes reading when it
     /// has caught up. If the owner caught up before it could see the note, this call continues to
     /// read.
-    pub(super) fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
+    pub(super) fn pause_if_full(
+        &self,
+        intake: &mut Intake,
+        mut took: ReadOutcome,
+        asked: &mut PeerRequests,
+    ) -> ReadOutcome {
         let mut any = false;
-        while let Took::Full { published } = took {
+        while let ReadOutcome::Full { published } = took {
             any |= published;
             self.paused.store(true, Relaxed);
             // Store the note, then load the credit. The owner gives credit, then looks for the note
             // (`Incoming::found_empty`).
             fence(SeqCst);
             if intake.is_full() {
-                return Took::Full { published: any };
+                return ReadOutcome::Full { published: any };
             }
             self.paused.store(false, Relaxed);
             took = intake.read(asked);
         }
         match took {
-            Took::Nothing | Took::Bytes { .. } if any => Took::Bytes { published: true },
+            ReadOutcome::Nothing | ReadOutcome::Bytes { .. } if any => ReadOutcome::Bytes { published: true },
             other => {
                 if any {
                     self.announce();
@@ -81,8 +98,8 @@ impl Connection {
 
     /// I/O thread: notes that the peer sends no further bytes. From now on the high-water mark does
     /// not apply.
-    pub(crate) fn take_rest(&self) {
+    pub(crate) fn read_to_end(&self) {
         self.ended.store(true, Relaxed);
-        lock(&self.intake).take_rest();
+        lock(&self.intake).set_peer_finished();
     }
 }

@@ -1,8 +1,8 @@
 use super::Session;
-use crate::conn::intake::Took;
+use crate::conn::intake::ReadOutcome;
 use crate::conn::link::{SetKeeper, SharedStage};
-use crate::conn::reader::{By, ReadSet};
-use crate::conn::testbed::{Asked, open, open_with};
+use crate::conn::reader::{ReadSet, Reader};
+use crate::conn::testbed::{MockIoSide, open, open_with};
 use crate::conn::{Flushed, News, SocketInbox, Waker};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -29,7 +29,7 @@ impl tautline_proto::Stage for Farewell {
         out.extend_from_slice(wire);
         Ok(())
     }
-    fn ended(&self) -> bool {
+    fn is_closed(&self) -> bool {
         true
     }
     fn buffered(&self) -> usize {
@@ -40,8 +40,8 @@ impl tautline_proto::Stage for Farewell {
 /// A lost peer may have sent messages before it went. A failed write does not end the reading of
 /// these messages.
 #[test]
-fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
-    let asked = Arc::<Asked>::default();
+fn failed_write_keeps_received_messages_readable() {
+    let asked = Arc::<MockIoSide>::default();
     let (connection, mut writer, peer) = open(&asked, |_| ());
     let message = [&[0, 100][..], &[7; 100]].concat();
     let sent = peer.write(&message.repeat(900)).unwrap();
@@ -54,7 +54,7 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     assert_eq!((asked.unwritable.load(Relaxed), asked.lost.load(Relaxed)), (1, 0));
     assert!(connection.writable_stream().is_none());
     let mut reads = 0;
-    while connection.read(By::Any).is_continue() {
+    while connection.read(Reader::Any).is_continue() {
         reads += 1;
     }
     assert!(reads > 1);
@@ -71,16 +71,16 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
 /// A message that came with the last read of a session can be received. Its receiver, which may
 /// sleep, is notified.
 #[test]
-fn what_comes_with_the_end_is_announced() {
+fn last_message_before_close_is_announced() {
     let goodbye: SharedStage = Arc::new(crate::sync::Mutex::new(Box::new(Farewell)));
     // The stream continues with an invalid frame, or the stage ends the stream.
     for (stage, last_words) in [(None, &b"\x00\x02hi\xff\x00"[..]), (Some(goodbye), b"\x00\x02hi")] {
         let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());
         connection.set_token(7);
-        connection.heard();
+        connection.acknowledge_readable();
         drop(connection.inbox.drain());
         peer.write(last_words).unwrap();
-        assert!(connection.read(By::Any).is_break());
+        assert!(connection.read(Reader::Any).is_break());
         let news: Vec<_> = connection.inbox.drain().into_iter().collect();
         assert!(matches!(news[..], [News::Readable(7)]), "{} news", news.len());
     }
@@ -88,7 +88,7 @@ fn what_comes_with_the_end_is_announced() {
 
 #[test]
 fn a_report_of_room_is_not_lost_while_another_thread_writes() {
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(MockIoSide::default());
     let (connection, mut writer, _peer) = open(&asked, |_| ());
 
     // More bytes than the kernel takes: write interest is armed, and room will be reported once.
@@ -108,16 +108,16 @@ fn a_report_of_room_is_not_lost_while_another_thread_writes() {
 /// An owner that looks for room writes, and arms no write interest when the kernel is full. If the
 /// I/O thread meets such an owner and no further event will come, it handles the remaining bytes.
 #[test]
-fn what_slipped_is_looked_after_though_another_thread_writes() {
-    let asked = Arc::<Asked>::default();
+fn residual_takes_over_if_another_thread_writes() {
+    let asked = Arc::<MockIoSide>::default();
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     writer.append(0, b"it has slipped").unwrap();
     writer.publish();
     let owner = lock(&connection.pump);
-    connection.write_what_slipped();
+    connection.flush_missed();
     assert_eq!(asked.residual.load(Relaxed), 1);
     drop(owner);
-    connection.write_what_slipped();
+    connection.flush_missed();
     assert!(!connection.has_pending());
     assert_eq!((asked.residual.load(Relaxed), asked.write.load(Relaxed)), (1, 0));
 }
@@ -137,7 +137,7 @@ fn pongs_that_are_not_read_do_not_pile_up() {
     let mut most = 0;
     for number in 0..100_u32 {
         peer.write(&ping(number).repeat(1000)).unwrap();
-        while let Continue(Took::Bytes { .. }) = connection.read(By::Any) {
+        while let Continue(ReadOutcome::Bytes { .. }) = connection.read(Reader::Any) {
             most = most.max(lock(&connection.control).as_ref().map_or(0, |control| control.pongs.len()));
         }
     }
@@ -151,7 +151,7 @@ fn pongs_that_are_not_read_do_not_pile_up() {
 
 #[test]
 fn no_read_or_write_is_larger_than_the_program_wants() {
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(MockIoSide::default());
     let (connection, mut writer, peer) = open(&asked, |options| {
         options.out_batch_size = Some(1000);
         options.in_batch_size = Some(100);
@@ -168,28 +168,28 @@ fn no_read_or_write_is_larger_than_the_program_wants() {
     assert_eq!(peer.write(&[&[0, 248][..], &[7; 248]].concat()).unwrap(), 250);
     let mut intake = lock(&connection.intake);
     let mut found = Default::default();
-    assert_eq!(intake.read(&mut found), Took::Bytes { published: false });
-    assert_eq!(intake.read(&mut found), Took::Bytes { published: false });
-    assert_eq!(intake.read(&mut found), Took::Bytes { published: true });
-    assert_eq!(intake.read(&mut found), Took::Nothing);
+    assert_eq!(intake.read(&mut found), ReadOutcome::Bytes { published: false });
+    assert_eq!(intake.read(&mut found), ReadOutcome::Bytes { published: false });
+    assert_eq!(intake.read(&mut found), ReadOutcome::Bytes { published: true });
+    assert_eq!(intake.read(&mut found), ReadOutcome::Nothing);
 }
 
 #[test]
-fn an_owner_that_waits_for_room_is_told_whichever_thread_writes() {
-    let asked = Arc::new(Asked::default());
+fn any_writing_thread_notifies_owner_of_room() {
+    let asked = Arc::new(MockIoSide::default());
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     connection.inbox.expose();
     let told = || {
         let mut fds = [PollFd::new(connection.inbox.waker().number().unwrap(), PollFd::IN)];
         let told = poll::poll(&mut fds, Some(Duration::ZERO)).unwrap() == 1;
-        connection.inbox.waker().quieten();
+        connection.inbox.waker().clear();
         told
     };
     writer.append(0, b"somebody else writes this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
     assert!(!told(), "the owner has not asked for room");
-    connection.want_room();
+    connection.request_room();
     writer.append(0, b"and this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
@@ -199,8 +199,8 @@ fn an_owner_that_waits_for_room_is_told_whichever_thread_writes() {
 }
 
 #[test]
-fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
-    let asked = Arc::<Asked>::default();
+fn residual_retries_if_write_interest_fails() {
+    let asked = Arc::<MockIoSide>::default();
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     for refuses in [false, true] {
         asked.refuses.store(refuses, Relaxed);
@@ -229,8 +229,8 @@ impl SetKeeper for Alone {
 /// At the high-water mark the set reports a connection at most once more. A thread that waits for
 /// the set must not be woken again and again.
 #[test]
-fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room() {
-    let asked = Arc::<Asked>::default();
+fn connection_at_hwm_is_silent_until_resumed() {
+    let asked = Arc::<MockIoSide>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 1);
     let set = set_of(&[&connection]);
     let message = [0, 1, 7];
@@ -250,7 +250,7 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
 }
 
 #[test]
-fn the_end_of_a_peer_at_the_mark_is_not_told_for_ever() {
+fn peer_close_at_hwm_does_not_wake_forever() {
     let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 1);
     let set = set_of(&[&connection]);
     peer.write(&[0, 1, 7].repeat(4)).unwrap();
@@ -268,7 +268,7 @@ fn the_end_of_a_peer_at_the_mark_is_not_told_for_ever() {
 }
 
 #[test]
-fn an_owner_that_looks_when_it_hears_of_a_peer_finds_what_the_peer_has_sent() {
+fn read_during_admit_finds_data_of_new_peer() {
     let (connection, _writer, peer) = open(&Arc::default(), |_| ());
     peer.write(&[0, 1, 7]).unwrap();
     let set = Arc::new(set_of(&[]));
@@ -312,8 +312,8 @@ fn read_until_apart(set: &ReadSet, peer: &Stream) {
 }
 
 #[test]
-fn the_only_connection_of_an_owner_that_reads_stands_apart_until_the_driver_is_to_listen() {
-    let asked = Arc::<Asked>::default();
+fn only_connection_stands_apart_until_driver_listens() {
+    let asked = Arc::<MockIoSide>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
     connection.set_token(0);
     let set = set_of(&[&connection]);
@@ -333,7 +333,7 @@ fn the_only_connection_of_an_owner_that_reads_stands_apart_until_the_driver_is_t
 
 #[test]
 fn a_set_that_a_caller_watches_keeps_its_only_connection() {
-    let asked = Arc::<Asked>::default();
+    let asked = Arc::<MockIoSide>::default();
     let (connection, _writer, peer) = open(&asked, |options| options.receive_hwm = 0);
     connection.set_token(0);
     let set = set_of(&[&connection]);
@@ -351,7 +351,7 @@ fn a_set_that_a_caller_watches_keeps_its_only_connection() {
 /// peer has ended.
 #[test]
 #[cfg(unix)]
-fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
+fn peer_close_is_found_after_shared_memory_is_read() {
     if !tautline_io::net::SHARES_MEMORY {
         return;
     }
@@ -392,7 +392,7 @@ fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
 /// The set reports bytes in shared memory even while the socket's buffer is full, because the peer
 /// does not read.
 #[test]
-fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
+fn shared_memory_data_is_reported_if_socket_is_full() {
     if !tautline_io::net::SHARES_MEMORY {
         return;
     }
@@ -425,14 +425,14 @@ fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
 }
 
 #[test]
-fn what_the_owner_reads_is_told_to_it_and_not_announced() {
-    let asked = Arc::<Asked>::default();
+fn owner_reads_are_returned_not_announced() {
+    let asked = Arc::<MockIoSide>::default();
     let (connections, peers): (Vec<_>, Vec<_>) = (0..2)
         .map(|token| {
             let (connection, _writer, peer) = open(&asked, |_| ());
             connection.set_token(token);
             drop(connection.inbox.drain());
-            connection.heard();
+            connection.acknowledge_readable();
             (connection, peer)
         })
         .unzip();
@@ -445,8 +445,8 @@ fn what_the_owner_reads_is_told_to_it_and_not_announced() {
     peers[0].write(&[1, 1]).unwrap();
     assert!(!set.read_own(&mut arrived, 3), "the message is incomplete");
     assert_eq!(arrived, [1]);
-    assert!(connections.iter().all(|connection| !connection.inbox.pending()));
+    assert!(connections.iter().all(|connection| !connection.inbox.has_pending()));
     peers[0].write(&[7, 0, 0]).unwrap();
     assert!(set.read_ready());
-    assert!(connections[0].inbox.pending(), "a read by another thread is announced");
+    assert!(connections[0].inbox.has_pending(), "a read by another thread is announced");
 }

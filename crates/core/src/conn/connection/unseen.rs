@@ -11,9 +11,9 @@ use tautline_proto::frame;
 
 /// Events that the owner has not seen yet.
 #[derive(Default)]
-pub(super) struct Unseen {
+pub(super) struct UnseenEvents {
     /// The handshakes since the owner last looked. `Some` while a `News::Ready` is on its way.
-    meeting: Mutex<Option<Box<Meeting>>>,
+    meeting: Mutex<Option<Box<FinishedHandshakes>>>,
     /// True after the connection has ended permanently.
     finished: AtomicBool,
     /// True if the owner will never learn of the connection.
@@ -22,7 +22,7 @@ pub(super) struct Unseen {
 }
 
 /// The handshakes of a connection made by `connect`, since the owner last looked.
-pub(crate) struct Meeting {
+pub(crate) struct FinishedHandshakes {
     /// The last peer.
     pub(crate) peer: Box<PeerInfo>,
     /// True if the connection's first handshake is among them.
@@ -34,19 +34,23 @@ pub(crate) struct Meeting {
 impl Connection {
     /// Driver: notes that the peer of a connection made by `connect` has finished a handshake.
     /// Returns the news for the owner, unless the same news is already on its way.
-    pub(crate) fn meet(self: &Arc<Self>, peer: Box<PeerInfo>, reconnected: bool) -> Option<News> {
+    pub(crate) fn note_handshake(self: &Arc<Self>, peer: Box<PeerInfo>, reconnected: bool) -> Option<News> {
         let mut meeting = lock(&self.unseen.meeting);
         if let Some(meeting) = &mut *meeting {
             meeting.peer = peer;
             meeting.reconnects += 1;
             return None;
         }
-        *meeting = Some(Box::new(Meeting { peer, first: !reconnected, reconnects: u64::from(reconnected) }));
+        *meeting = Some(Box::new(FinishedHandshakes {
+            peer,
+            first: !reconnected,
+            reconnects: u64::from(reconnected),
+        }));
         Some(News::Ready(self.clone()))
     }
 
     /// Owner: takes the handshakes after `News::Ready` has come.
-    pub(crate) fn take_meeting(&self) -> Option<Box<Meeting>> {
+    pub(crate) fn take_handshakes(&self) -> Option<Box<FinishedHandshakes>> {
         lock(&self.unseen.meeting).take()
     }
 
@@ -58,12 +62,12 @@ impl Connection {
         self.inbox.push(News::Ended(self.clone()));
         if self.token().is_none() {
             // Discards the news of its arrival and of its end.
-            self.inbox.discard(2, News::is_void);
+            self.inbox.discard(2, News::is_obsolete);
         }
     }
 
     /// True if the owner will never learn of the connection, so that news of its end is useless.
-    pub(crate) fn went_unseen(&self) -> bool {
+    pub(crate) fn is_unknown_to_owner(&self) -> bool {
         self.unseen.forgotten.load(Relaxed)
     }
 }
@@ -71,7 +75,7 @@ impl Connection {
 impl NewPipe {
     /// Called under the lock of the inbox that holds the pipe. Returns true if the pipe is useless:
     /// the peer is gone and left no message to receive. Subscriptions of the peer are dropped.
-    pub(crate) fn is_void(&mut self) -> bool {
+    pub(crate) fn is_obsolete(&mut self) -> bool {
         let connection = &self.connection;
         if !connection.unseen.finished.load(Acquire) || connection.io.announces_peers() {
             return false;

@@ -8,7 +8,7 @@ use tautline_testkit::with_watchdog;
 /// Returns an intake that reads from a peer, the owner's end of its queue, and the peer's stream.
 fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, FrameReader, Stream) {
     let (filler, reader) = crate::queue::inbound();
-    let kind = Kind {
+    let kind = ConnectionKind {
         socket_type,
         takes_subscriptions,
         takes_replies: false,
@@ -29,21 +29,21 @@ fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, F
 fn a_message_of_millions_of_parts_is_scanned_once() {
     with_watchdog(Duration::from_secs(300), "parts", || {
         let (mut intake, mut reader, _peer) = open_intake(SocketType::Pull, false);
-        let mut asked = Asked::default();
+        let mut asked = PeerRequests::default();
         let parts = [frame::MORE, 0].repeat(8 << 20);
-        assert!(matches!(intake.feed(&parts, &[], &mut asked), Took::Bytes { published: false }));
-        assert!(matches!(intake.feed(&[0, 0], &[], &mut asked), Took::Bytes { published: true }));
+        assert!(matches!(intake.feed(&parts, &[], &mut asked), ReadOutcome::Bytes { published: false }));
+        assert!(matches!(intake.feed(&[0, 0], &[], &mut asked), ReadOutcome::Bytes { published: true }));
         assert_eq!(std::iter::from_fn(|| reader.skip()).count(), (8 << 20) + 1);
     });
 }
 
 /// The limit holds for any number of messages and any high-water mark.
 #[test]
-fn no_more_bytes_wait_than_the_counters_tell_apart() {
+fn unread_bytes_stay_within_counter_range() {
     let (mut intake, mut reader, peer) = open_intake(SocketType::Pull, false);
     intake.set_limit(0);
     intake.most_unread = 100_000;
-    let mut asked = Asked::default();
+    let mut asked = PeerRequests::default();
     let message = [&[frame::LONG][..], &20_000_u64.to_be_bytes(), &[7; 20_000]].concat();
     let mut sent = 0;
     let full = loop {
@@ -51,15 +51,15 @@ fn no_more_bytes_wait_than_the_counters_tell_apart() {
             sent += n;
         }
         match intake.read(&mut asked) {
-            Took::Full { .. } => break intake.filler().unread(),
-            Took::Bytes { .. } => {}
+            ReadOutcome::Full { .. } => break intake.filler().unread(),
+            ReadOutcome::Bytes { .. } => {}
             other => panic!("{other:?}"),
         }
     };
     assert!((100_000..100_000 + 2 * READ_BYTES as u64).contains(&full), "{full} bytes");
     while reader.skip().is_some() {}
     reader.credit();
-    assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "reading continues");
+    assert!(matches!(intake.read(&mut asked), ReadOutcome::Bytes { .. }), "reading continues");
 }
 
 /// Subscriptions do not count as messages, but they are limited while the owner is elsewhere.
@@ -68,7 +68,7 @@ fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     let (mut intake, mut reader, peer) = open_intake(SocketType::Pub, true);
     let mut commands = Vec::new();
     (0..1000_u32).for_each(|number| put_subscribe(&mut commands, &number.to_be_bytes().repeat(50)));
-    let (mut sent, mut asked) = (0, Asked::default());
+    let (mut sent, mut asked) = (0, PeerRequests::default());
     let mut fill = |intake: &mut Intake| {
         loop {
             // Split at any byte, wherever the kernel stops.
@@ -76,8 +76,8 @@ fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
                 sent += n;
             }
             match intake.read(&mut asked) {
-                Took::Full { .. } => return sent as u64,
-                Took::Bytes { .. } => {}
+                ReadOutcome::Full { .. } => return sent as u64,
+                ReadOutcome::Bytes { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

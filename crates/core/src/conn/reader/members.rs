@@ -28,7 +28,7 @@ pub(super) struct Member {
     /// True if there are bytes to read that the member's descriptor does not report.
     pub(super) eager: bool,
     /// True if the set reports these bytes.
-    told: bool,
+    unread_reported: bool,
     /// True if the member's own registration reports them, because there is no extra descriptor: it
     /// waits for writability, which is almost always given.
     writable: bool,
@@ -36,7 +36,15 @@ pub(super) struct Member {
 
 impl Member {
     pub(super) fn new(connection: Arc<Connection>, stream: Arc<Stream>, eager: bool) -> Self {
-        Member { connection, stream, muted: false, silent: false, eager, told: false, writable: false }
+        Member {
+            connection,
+            stream,
+            muted: false,
+            silent: false,
+            eager,
+            unread_reported: false,
+            writable: false,
+        }
     }
 
     /// True if the member's descriptor is ready although shared memory is empty: a bell was taken,
@@ -87,13 +95,13 @@ impl Members {
     }
 
     /// True if this member has unread bytes that the set reports.
-    pub(super) fn is_told(&self, index: usize) -> bool {
-        self.slots[index].as_ref().is_some_and(|member| member.told)
+    pub(super) fn is_unread_reported(&self, index: usize) -> bool {
+        self.slots[index].as_ref().is_some_and(|member| member.unread_reported)
     }
 
     /// Updates the registration of a member that has changed.
     pub(super) fn rearm(&mut self, reactor: &SystemReactor, index: usize) {
-        self.tell_unread(reactor, index);
+        self.update_unread_report(reactor, index);
         if let Some(member) = &self.slots[index] {
             let _ =
                 reactor.modify(member.stream.as_fd(), Token(index as u64), member.interest(), Mode::Level);
@@ -102,10 +110,10 @@ impl Members {
 
     /// Updates the set's report after a change of the member's unread bytes or of its registration
     /// in the set.
-    pub(super) fn tell_unread(&mut self, reactor: &SystemReactor, index: usize) {
+    pub(super) fn update_unread_report(&mut self, reactor: &SystemReactor, index: usize) {
         let Some(member) = self.slots[index].as_mut() else { return };
         let tells = member.eager && !member.silent && !self.apart;
-        if std::mem::replace(&mut member.told, tells) == tells {
+        if std::mem::replace(&mut member.unread_reported, tells) == tells {
             return;
         }
         if tells {

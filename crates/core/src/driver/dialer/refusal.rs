@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{Dialer, Phase};
 use crate::conn::News;
-use crate::driver::Turn;
+use crate::driver::EventLoop;
 use crate::sync::{Arc, lock};
 
 /// Time from the socket's first call after the refusal until the pipe ends. A sending libzmq socket
@@ -22,7 +22,7 @@ const UNNOTICED: Duration = Duration::from_millis(3);
 
 impl Dialer {
     /// Handles a peer that refuses the connection for good.
-    pub(super) fn refused(self: &Arc<Self>, turn: &mut Turn) {
+    pub(super) fn refused(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = {
             let mut state = lock(&self.state);
             match &state.connection {
@@ -42,11 +42,11 @@ impl Dialer {
     }
 
     /// Handles the socket's notice that it has seen the refusal.
-    pub(in crate::driver) fn refusal_noted(self: &Arc<Self>, turn: &mut Turn) {
+    pub(in crate::driver) fn refusal_noted(self: &Arc<Self>, turn: &mut EventLoop) {
         let key = turn.after(UNNOTICED, self);
         let mut state = lock(&self.state);
         if state.phase == Phase::Refused {
-            state.way.get_or_insert_default().retry_timer = key;
+            state.attempts.get_or_insert_default().retry_timer = key;
         }
     }
 }

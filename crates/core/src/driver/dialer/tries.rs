@@ -5,8 +5,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Attempt, Dialer, Way};
-use crate::driver::Turn;
+use super::{Attempt, ConnectAttempts, Dialer};
+use crate::driver::EventLoop;
 use crate::monitor::event;
 use crate::sync::{Arc, lock};
 use crate::transport;
@@ -63,7 +63,7 @@ impl Attempt {
     }
 
     /// Closes the streams of an abandoned attempt.
-    pub(super) fn abandon(self, turn: &mut Turn, of: &Dialer) {
+    pub(super) fn abandon(self, turn: &mut EventLoop, of: &Dialer) {
         let mut close = |stream: Arc<Stream>, token: Token| {
             turn.unregister(token, stream.as_fd());
             of.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
@@ -76,35 +76,35 @@ impl Attempt {
     }
 }
 
-impl Way {
+impl ConnectAttempts {
     /// Decides the next step for the addresses.
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextTry {
         let under_way = match &self.attempt {
             Attempt::Connecting(tries) => tries.len(),
             _ => 0,
         };
         if under_way >= MOST_AT_ONCE {
-            return Next::Wait;
+            return NextTry::Wait;
         }
         match self.candidates.pop() {
-            Some(address) => Next::Address(address, self.source.as_deref().copied()),
-            None if under_way > 0 => Next::Wait,
-            None => Next::None,
+            Some(address) => NextTry::Address(address, self.source.as_deref().copied()),
+            None if under_way > 0 => NextTry::Wait,
+            None => NextTry::None,
         }
     }
 }
 
 impl Dialer {
     /// Handles the resolver's answer.
-    pub(super) fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: resolve::Outcome) {
+    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::Outcome) {
         if !lock(&self.state).is_waiting() {
             return;
         }
         match resolved {
             Ok(addresses) => {
-                let addresses = resolve::by_turns(addresses);
+                let addresses = resolve::interleave_families(addresses);
                 let candidates = addresses.into_iter().rev().map(Address::from).collect();
-                lock(&self.state).way.get_or_insert_default().candidates = candidates;
+                lock(&self.state).attempts.get_or_insert_default().candidates = candidates;
                 self.try_next(turn, errno::EHOSTUNREACH);
             }
             Err(error) => self.failed(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None),
@@ -113,13 +113,13 @@ impl Dialer {
 
     /// Tries the next address. If it fails at once, tries the following ones. If all addresses have
     /// failed, the attempt fails with the last error. `errno` is the error before this call.
-    pub(super) fn try_next(self: &Arc<Self>, turn: &mut Turn, mut errno: i32) {
+    pub(super) fn try_next(self: &Arc<Self>, turn: &mut EventLoop, mut errno: i32) {
         loop {
-            let next = lock(&self.state).way.get_or_insert_default().next();
+            let next = lock(&self.state).attempts.get_or_insert_default().next();
             let (address, source) = match next {
-                Next::Address(address, source) => (address, source),
-                Next::Wait => return,
-                Next::None => return self.exhausted(turn, errno),
+                NextTry::Address(address, source) => (address, source),
+                NextTry::Wait => return,
+                NextTry::None => return self.exhausted(turn, errno),
             };
             let (error, fd) = match transport::connect(&address, source.as_ref(), &self.options) {
                 Ok((stream, true)) => return self.arrived(turn, Arc::new(stream)),
@@ -137,7 +137,11 @@ impl Dialer {
     }
 
     /// Waits for the system to connect.
-    fn wait_for(self: &Arc<Self>, turn: &mut Turn, stream: Stream) -> Result<(), (Stream, std::io::Error)> {
+    fn wait_for(
+        self: &Arc<Self>,
+        turn: &mut EventLoop,
+        stream: Stream,
+    ) -> Result<(), (Stream, std::io::Error)> {
         let token = match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => token,
             Err(error) => return Err((stream, error)),
@@ -145,7 +149,7 @@ impl Dialer {
         let timer = self.options.connect_timeout.map_or(0, |time| turn.after(time, self));
         {
             let mut state = lock(&self.state);
-            let way = state.way.get_or_insert_default();
+            let way = state.attempts.get_or_insert_default();
             way.attempt.add(Try { stream: Arc::new(stream), token, timer });
             if !way.candidates.is_empty() {
                 way.next_timer = turn.after(HEAD_START, self);
@@ -156,10 +160,10 @@ impl Dialer {
     }
 
     /// Handles the end of a try: the system has connected, or has failed to.
-    pub(super) fn answered(self: &Arc<Self>, turn: &mut Turn, token: Token) {
+    pub(super) fn answered(self: &Arc<Self>, turn: &mut EventLoop, token: Token) {
         let (stream, outcome) = {
             let mut state = lock(&self.state);
-            let Some(way) = &mut state.way else { return };
+            let Some(way) = &mut state.attempts else { return };
             let Attempt::Connecting(tries) = &way.attempt else { return };
             let Some(one) = tries.iter().find(|one| one.token == token) else { return };
             let (stream, outcome) = (one.stream.clone(), one.stream.finish_connect());
@@ -178,7 +182,7 @@ impl Dialer {
 }
 
 /// The next step for the addresses.
-enum Next {
+enum NextTry {
     /// Try the first address, with the second one as source.
     Address(Address, Option<SocketAddr>),
     /// Wait for the running tries.

@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn sends_in_turn_and_receives_fairly() {
-    let mut bed = Bed::new(SocketType::Dealer);
+    let mut bed = TestBed::new(SocketType::Dealer);
     let ids = [bed.join(), bed.join()];
     bed.send([b"", b"0"]).unwrap();
     bed.send([b"", b"1"]).unwrap();
@@ -19,20 +19,20 @@ fn sends_in_turn_and_receives_fairly() {
 
 #[test]
 fn probes_new_peers() {
-    let mut bed = Bed::with(SocketType::Dealer, |options| options.probe_router = true);
+    let mut bed = TestBed::with(SocketType::Dealer, |options| options.probe_router = true);
     let id = bed.connect(b"");
     assert_eq!(bed.peer_receives(id), Some(parts([b""])));
     assert_eq!(bed.peer_receives(id), None);
-    bed.pattern.told().ready(&mut bed.pipes, id, false);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
     assert_eq!(bed.peer_receives(id), None);
-    let mut silent = Bed::new(SocketType::Dealer);
+    let mut silent = TestBed::new(SocketType::Dealer);
     let id = silent.join();
     assert_eq!(silent.peer_receives(id), None);
 }
 
 #[test]
 fn conflates_both_ways() {
-    let mut bed = Bed::with(SocketType::Dealer, |options| options.conflate = true);
+    let mut bed = TestBed::with(SocketType::Dealer, |options| options.conflate = true);
     let id = bed.join();
     for body in [b"1", b"2"] {
         bed.send([body]).unwrap();

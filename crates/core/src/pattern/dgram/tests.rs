@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn a_message_is_an_address_and_a_body() {
-    let mut bed = Bed::new(SocketType::Dgram);
+    let mut bed = TestBed::new(SocketType::Dgram);
     let id = bed.join();
     assert_eq!(bed.send_part(b"alone", false), Err(Error::Invalid));
     bed.send_part(b"host:1", true).unwrap();
@@ -16,8 +16,8 @@ fn a_message_is_an_address_and_a_body() {
 }
 
 #[test]
-fn there_is_one_endpoint_and_without_it_nothing_is_sent() {
-    let mut bed = Bed::new(SocketType::Dgram);
+fn second_endpoint_is_refused_and_no_endpoint_drops() {
+    let mut bed = TestBed::new(SocketType::Dgram);
     bed.send([b"host:1", b"dropped"]).unwrap();
     let id = bed.join();
     let second = bed.join();

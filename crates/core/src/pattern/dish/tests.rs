@@ -1,18 +1,18 @@
 use crate::error::Error;
 use crate::message::Message;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use crate::pipe::Target;
 use tautline_proto::{SocketType, command, frame};
 
-fn join(bed: &mut Bed, group: &[u8]) -> Result<(), Error> {
-    bed.pattern.told().join(&mut bed.pipes, group, true)
+fn join(bed: &mut TestBed, group: &[u8]) -> Result<(), Error> {
+    bed.pattern.pattern_mut().join(&mut bed.pipes, group, true)
 }
 
-fn leave(bed: &mut Bed, group: &[u8]) -> Result<(), Error> {
-    bed.pattern.told().join(&mut bed.pipes, group, false)
+fn leave(bed: &mut TestBed, group: &[u8]) -> Result<(), Error> {
+    bed.pattern.pattern_mut().join(&mut bed.pipes, group, false)
 }
 
-fn recv(bed: &mut Bed) -> Option<(Vec<u8>, Vec<u8>)> {
+fn recv(bed: &mut TestBed) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut message = Message::new();
     bed.pattern.recv(&mut bed.pipes, &mut Target::Message(&mut message)).ok()?;
     assert!(!message.more());
@@ -21,7 +21,7 @@ fn recv(bed: &mut Bed) -> Option<(Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn groups_are_joined_once_and_left_once() {
-    let mut bed = Bed::new(SocketType::Dish);
+    let mut bed = TestBed::new(SocketType::Dish);
     assert_eq!(leave(&mut bed, b"g"), Err(Error::Invalid));
     assert_eq!(join(&mut bed, b"g"), Ok(()));
     assert_eq!(join(&mut bed, b"g"), Err(Error::Invalid));
@@ -29,14 +29,14 @@ fn groups_are_joined_once_and_left_once() {
     assert_eq!(join(&mut bed, &[b'g'; 255]), Ok(()));
     assert_eq!(join(&mut bed, &[b'g'; 256]), Err(Error::Invalid));
     assert_eq!(
-        Bed::new(SocketType::Pair).pattern.told().join(&mut bed.pipes, b"g", true),
+        TestBed::new(SocketType::Pair).pattern.pattern_mut().join(&mut bed.pipes, b"g", true),
         Err(Error::NotSupported)
     );
 }
 
 #[test]
 fn messages_carry_their_group_and_others_are_dropped() {
-    let mut bed = Bed::new(SocketType::Dish);
+    let mut bed = TestBed::new(SocketType::Dish);
     let id = bed.join();
     join(&mut bed, b"TV").unwrap();
     bed.peer_sends(id, [b"Movies", b"no"]);
@@ -61,13 +61,13 @@ fn messages_carry_their_group_and_others_are_dropped() {
 }
 
 #[test]
-fn publishers_are_told_of_all_groups() {
-    let mut bed = Bed::new(SocketType::Dish);
+fn publishers_get_all_joined_groups() {
+    let mut bed = TestBed::new(SocketType::Dish);
     join(&mut bed, b"a").unwrap();
     let id = bed.join();
     join(&mut bed, b"b").unwrap();
     leave(&mut bed, b"a").unwrap();
-    bed.pattern.told().ready(&mut bed.pipes, id, true);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, true);
     let mut told = Vec::new();
     let mut frame = Message::new();
     while let Some(head) = bed.peer(id).recv_any(&mut frame).unwrap() {

@@ -1,15 +1,15 @@
 use super::*;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
-fn bed() -> Bed {
-    Bed::with(SocketType::XPub, |options| {
+fn bed() -> TestBed {
+    TestBed::with(SocketType::XPub, |options| {
         options.send_hwm = 1;
         options.receive_hwm = 1;
     })
 }
 
-fn send(fan_out: &mut FanOut, bed: &mut Bed, body: &[u8], more: bool) {
+fn send(fan_out: &mut FanOut, bed: &mut TestBed, body: &[u8], more: bool) {
     let mut message = Message::from_slice(body);
     fan_out.send(&mut bed.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false });
     assert!(message.is_empty());
@@ -49,7 +49,7 @@ fn marked_pipes_get_one_copy_each() {
 }
 
 #[test]
-fn a_full_pipe_misses_the_whole_message_alone() {
+fn only_the_full_pipe_misses_the_message() {
     let mut bed = bed();
     let mut fan_out = FanOut::default();
     let ids = [0; 3].map(|_| bed.insert(b"", b""));

@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn talks_to_one_peer_both_ways() {
-    let mut bed = Bed::new(SocketType::Pair);
+    let mut bed = TestBed::new(SocketType::Pair);
     assert!(!bed.can_send() && !bed.can_recv());
     let id = bed.join();
     assert!(bed.can_send() && !bed.can_recv());
@@ -16,10 +16,10 @@ fn talks_to_one_peer_both_ways() {
 
 #[test]
 fn refuses_a_second_peer() {
-    let mut bed = Bed::new(SocketType::Pair);
+    let mut bed = TestBed::new(SocketType::Pair);
     let first = bed.join();
     let second = bed.insert(b"", b"");
-    bed.pattern.told().attach(&mut bed.pipes, second);
+    bed.pattern.pattern_mut().attach(&mut bed.pipes, second);
     assert_eq!(bed.closed(), [second]);
     bed.send([b"x"]).unwrap();
     assert_eq!(bed.peer_receives(first), Some(parts([b"x"])));
@@ -32,11 +32,11 @@ fn refuses_a_second_peer() {
 }
 
 #[test]
-fn messages_of_a_peer_that_has_gone_can_be_read() {
-    let mut bed = Bed::new(SocketType::Pair);
+fn messages_of_an_ended_peer_can_be_read() {
+    let mut bed = TestBed::new(SocketType::Pair);
     let id = bed.join();
     bed.peer_sends(id, [b"last"]);
-    bed.vanish(id);
+    bed.end_peer(id);
     assert!(!bed.can_send());
     assert_eq!(bed.recv(), Ok(parts([b"last"])));
     bed.detach(id);
@@ -45,7 +45,7 @@ fn messages_of_a_peer_that_has_gone_can_be_read() {
 
 #[test]
 fn blocks_at_the_high_water_mark() {
-    let mut bed = Bed::with(SocketType::Pair, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed = TestBed::with(SocketType::Pair, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let id = bed.join();
     bed.fill(id);
     assert!(!bed.can_send());
@@ -56,7 +56,7 @@ fn blocks_at_the_high_water_mark() {
 
 #[test]
 fn a_new_peer_never_gets_half_a_message() {
-    let mut bed = Bed::new(SocketType::Pair);
+    let mut bed = TestBed::new(SocketType::Pair);
     let first = bed.join();
     bed.send_part(b"1", true).unwrap();
     bed.leave(first);
@@ -67,14 +67,14 @@ fn a_new_peer_never_gets_half_a_message() {
 }
 
 #[test]
-fn a_peer_that_has_gone_makes_room_for_the_next() {
+fn ended_peer_is_replaced_by_the_next() {
     for socket_type in [SocketType::Pair, SocketType::Channel] {
-        let mut bed = Bed::new(socket_type);
+        let mut bed = TestBed::new(socket_type);
         for number in [b"1", b"2", b"3"] {
             let id = bed.join();
             bed.peer_sends(id, [number]);
             bed.peer_sends(id, [number]);
-            bed.vanish(id);
+            bed.end_peer(id);
         }
         let last = bed.join();
         assert_eq!(bed.closed(), []);

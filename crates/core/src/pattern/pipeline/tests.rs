@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn push_spreads_over_its_peers() {
-    let mut bed = Bed::new(SocketType::Push);
+    let mut bed = TestBed::new(SocketType::Push);
     assert!(!bed.can_send());
     let ids = [bed.join(), bed.connect(b"")];
     assert!(bed.can_send());
@@ -19,10 +19,10 @@ fn push_spreads_over_its_peers() {
 }
 
 #[test]
-fn push_avoids_peers_that_have_gone_or_are_full() {
-    let mut bed = Bed::with(SocketType::Push, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+fn push_skips_ended_and_full_peers() {
+    let mut bed = TestBed::with(SocketType::Push, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let (gone, full, fine) = (bed.join(), bed.join(), bed.join());
-    bed.vanish(gone);
+    bed.end_peer(gone);
     bed.fill(full);
     bed.send([b"a"]).unwrap();
     assert_eq!(bed.peer_receives(fine), Some(parts([b"a"])));
@@ -32,8 +32,8 @@ fn push_avoids_peers_that_have_gone_or_are_full() {
 }
 
 #[test]
-fn push_drops_what_its_peers_send() {
-    let mut bed = Bed::new(SocketType::Push);
+fn push_drops_received_messages() {
+    let mut bed = TestBed::new(SocketType::Push);
     let id = bed.join();
     bed.peer_sends(id, [b"noise", b"more"]);
     assert!(!bed.can_recv());
@@ -42,7 +42,7 @@ fn push_drops_what_its_peers_send() {
 
 #[test]
 fn pull_takes_from_all_peers_fairly() {
-    let mut bed = Bed::new(SocketType::Pull);
+    let mut bed = TestBed::new(SocketType::Pull);
     assert!(!bed.can_recv());
     let ids = [bed.join(), bed.join()];
     for id in ids {
@@ -60,7 +60,7 @@ fn pull_takes_from_all_peers_fairly() {
 
 #[test]
 fn pull_keeps_the_latest_message_with_conflate() {
-    let mut bed = Bed::with(SocketType::Pull, |options| options.conflate = true);
+    let mut bed = TestBed::with(SocketType::Pull, |options| options.conflate = true);
     let id = bed.join();
     for body in [b"1", b"2", b"3"] {
         bed.peer_sends(id, [body]);
@@ -71,7 +71,7 @@ fn pull_keeps_the_latest_message_with_conflate() {
 
 #[test]
 fn pull_reads_a_message_to_its_end_after_its_peer_was_detached() {
-    let mut bed = Bed::new(SocketType::Pull);
+    let mut bed = TestBed::new(SocketType::Pull);
     let id = bed.join();
     bed.peer_sends(id, [b"1", b"2"]);
     assert_eq!(bed.recv_part(), Ok((b"1".to_vec(), true)));
@@ -81,8 +81,8 @@ fn pull_reads_a_message_to_its_end_after_its_peer_was_detached() {
 }
 
 #[test]
-fn short_buffers_cut_parts_and_tell_their_length() {
-    let mut bed = Bed::new(SocketType::Pull);
+fn short_buffer_truncates_and_reports_full_length() {
+    let mut bed = TestBed::new(SocketType::Pull);
     let id = bed.join();
     bed.peer_sends(id, [b"", b"a", b"abcdef"]);
     assert_eq!(bed.recv_cut(), [(0, true), (1, true), (6, false)]);

@@ -1,13 +1,13 @@
-use crate::conn::testbed::Asked;
+use crate::conn::testbed::MockIoSide;
 use crate::error::Error;
 use crate::message::Message;
-use crate::pattern::testbed::{Bed, Parts, parts};
-use crate::pipe::{Else, Part, PipeId, Target};
+use crate::pattern::testbed::{Parts, TestBed, parts};
+use crate::pipe::{OnFull, Part, PipeId, Target};
 use crate::sync::Arc;
 use tautline_proto::{SocketType, command};
 
 /// All messages that can be received, each one part long.
-fn notified(bed: &mut Bed) -> Parts {
+fn notified(bed: &mut TestBed) -> Parts {
     let mut all = Parts::new();
     while let Ok(mut message) = bed.recv() {
         assert_eq!(message.len(), 1);
@@ -17,7 +17,7 @@ fn notified(bed: &mut Bed) -> Parts {
 }
 
 /// Sends this message and returns true for each pipe that gets it.
-fn receivers<const N: usize>(bed: &mut Bed, ids: [PipeId; N], body: &[u8]) -> [bool; N] {
+fn receivers<const N: usize>(bed: &mut TestBed, ids: [PipeId; N], body: &[u8]) -> [bool; N] {
     bed.send([body]).unwrap();
     ids.map(|id| {
         let received = bed.peer_receives(id);
@@ -29,7 +29,7 @@ fn receivers<const N: usize>(bed: &mut Bed, ids: [PipeId; N], body: &[u8]) -> [b
 #[test]
 fn messages_go_to_the_peers_with_a_matching_prefix() {
     for socket_type in [SocketType::Pub, SocketType::XPub] {
-        let mut bed = Bed::new(socket_type);
+        let mut bed = TestBed::new(socket_type);
         assert!(bed.can_send());
         let ids = [bed.join(), bed.join(), bed.join()];
         bed.peer_subscribes(ids[0], b"", true);
@@ -52,7 +52,7 @@ fn messages_go_to_the_peers_with_a_matching_prefix() {
 
 #[test]
 fn later_parts_follow_the_first_one() {
-    let mut bed = Bed::new(SocketType::Pub);
+    let mut bed = TestBed::new(SocketType::Pub);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[0], b"a", true);
     bed.peer_subscribes(ids[1], b"b", true);
@@ -67,19 +67,19 @@ fn later_parts_follow_the_first_one() {
 
 #[test]
 fn pub_hides_subscriptions_and_messages() {
-    let mut bed = Bed::new(SocketType::Pub);
+    let mut bed = TestBed::new(SocketType::Pub);
     let id = bed.join();
     bed.peer_subscribes(id, b"a", true);
     bed.peer_sends(id, [b"message", b"of two parts"]);
     assert!(!bed.can_recv());
     assert_eq!(bed.recv(), Err(Error::NotSupported));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
-    assert_eq!(bed.pattern.told().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
+    assert_eq!(bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
 }
 
 #[test]
 fn xpub_shows_the_first_and_the_last_of_equal_subscriptions() {
-    let mut bed = Bed::new(SocketType::XPub);
+    let mut bed = TestBed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     assert_eq!(bed.recv(), Err(Error::Again));
     bed.peer_subscribes(ids[0], b"a", true);
@@ -95,7 +95,7 @@ fn xpub_shows_the_first_and_the_last_of_equal_subscriptions() {
 
 #[test]
 fn a_peer_that_leaves_ends_its_subscriptions() {
-    let mut bed = Bed::new(SocketType::XPub);
+    let mut bed = TestBed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     for topic in [&b"b"[..], b"a", b""] {
         bed.peer_subscribes(ids[0], topic, true);
@@ -110,7 +110,7 @@ fn a_peer_that_leaves_ends_its_subscriptions() {
 
 #[test]
 fn verbose_shows_every_subscription() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_verbose = true);
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.xpub_verbose = true);
     let ids = [bed.join(), bed.join()];
     for id in [ids[0], ids[0], ids[1]] {
         bed.peer_subscribes(id, b"a", true);
@@ -123,8 +123,9 @@ fn verbose_shows_every_subscription() {
 
 #[test]
 fn verboser_shows_every_cancellation_too() {
-    let mut bed =
-        Bed::with(SocketType::XPub, |options| (options.xpub_verbose, options.xpub_verboser) = (true, true));
+    let mut bed = TestBed::with(SocketType::XPub, |options| {
+        (options.xpub_verbose, options.xpub_verboser) = (true, true)
+    });
     let ids = [bed.join(), bed.join(), bed.join()];
     ids.into_iter().for_each(|id| bed.peer_subscribes(id, b"a", true));
     notified(&mut bed);
@@ -135,8 +136,8 @@ fn verboser_shows_every_cancellation_too() {
 }
 
 #[test]
-fn the_end_of_a_peer_with_more_topics_than_a_call_takes_out_is_shown_whole() {
-    let mut bed = Bed::new(SocketType::XPub);
+fn all_topics_of_a_removed_peer_are_reported() {
+    let mut bed = TestBed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     let topics: Vec<[u8; 4]> = (0..2_500_u32).map(u32::to_be_bytes).collect();
     for (id, topic) in ids.into_iter().flat_map(|id| topics.iter().map(move |topic| (id, topic))) {
@@ -160,8 +161,8 @@ fn the_end_of_a_peer_with_more_topics_than_a_call_takes_out_is_shown_whole() {
 }
 
 #[test]
-fn xpub_hands_messages_up() {
-    let mut bed = Bed::new(SocketType::XPub);
+fn xpub_delivers_peer_messages() {
+    let mut bed = TestBed::new(SocketType::XPub);
     let id = bed.join();
     bed.peer_sends(id, [b"hello", b"\x01a", b""]);
     bed.peer_sends(id, [b""]);
@@ -173,8 +174,8 @@ fn xpub_hands_messages_up() {
 }
 
 #[test]
-fn only_the_first_part_may_subscribe_if_so_told() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.only_first_subscribe = true);
+fn only_first_part_subscribes_if_option_is_set() {
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.only_first_subscribe = true);
     let id = bed.join();
     bed.peer_sends(id, [b"hello", b"\x01a"]);
     assert_eq!(bed.recv(), Ok(parts([b"hello", b"\x01a"])));
@@ -186,7 +187,7 @@ fn only_the_first_part_may_subscribe_if_so_told() {
 
 #[test]
 fn a_full_peer_misses_messages_alone() {
-    let mut bed = Bed::with(SocketType::Pub, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed = TestBed::with(SocketType::Pub, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let ids = [bed.join(), bed.join()];
     ids.into_iter().for_each(|id| bed.peer_subscribes(id, b"", true));
     let filled = bed.fill(ids[0]);
@@ -198,7 +199,7 @@ fn a_full_peer_misses_messages_alone() {
 
 #[test]
 fn nodrop_blocks_while_a_matching_peer_is_full() {
-    let mut bed = Bed::with(SocketType::XPub, |options| {
+    let mut bed = TestBed::with(SocketType::XPub, |options| {
         options.xpub_nodrop = true;
         (options.send_hwm, options.receive_hwm) = (1, 1);
     });
@@ -220,7 +221,7 @@ fn nodrop_blocks_while_a_matching_peer_is_full() {
 
 #[test]
 fn inverted_matching_sends_to_the_others() {
-    let mut bed = Bed::with(SocketType::Pub, |options| options.invert_matching = true);
+    let mut bed = TestBed::with(SocketType::Pub, |options| options.invert_matching = true);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[0], b"a", true);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
@@ -229,7 +230,7 @@ fn inverted_matching_sends_to_the_others() {
 
 #[test]
 fn new_peers_are_welcomed() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_welcome_msg = b"W".to_vec());
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.xpub_welcome_msg = b"W".to_vec());
     let (accepted, connected) = (bed.join(), bed.connect(b""));
     for id in [accepted, connected] {
         assert_eq!(bed.peer_receives(id), Some(parts([b"W"])));
@@ -240,57 +241,57 @@ fn new_peers_are_welcomed() {
 
 #[test]
 fn in_manual_mode_the_program_subscribes_for_its_peers() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.xpub_manual = true);
     let ids = [bed.join(), bed.join()];
     // No subscription was received yet, so there is no peer to subscribe for.
-    bed.pattern.told().subscribe(&mut bed.pipes, b"X", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"X", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.peer_subscribes(ids[0], b"A", true);
     bed.peer_subscribes(ids[1], b"A", true);
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"XA", true).unwrap();
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"XB", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"XB", true).unwrap();
     assert_eq!(receivers(&mut bed, ids, b"A"), [false, false]);
     assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
     assert_eq!(receivers(&mut bed, ids, b"XB"), [false, true]);
     bed.peer_subscribes(ids[0], b"A", false);
     assert_eq!(receivers(&mut bed, ids, b"XA"), [true, false]);
     assert_eq!(bed.recv(), Ok(parts([b"\x00A"])));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", false).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"XA", false).unwrap();
     assert_eq!(receivers(&mut bed, ids, b"XA"), [false, false]);
 }
 
 #[test]
-fn in_manual_mode_leaving_peers_end_what_they_asked_for() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
+fn manual_mode_reports_end_of_requested_topics() {
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.xpub_manual = true);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[0], b"A", true);
     bed.peer_subscribes(ids[1], b"A", true);
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"XA", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"XA", true).unwrap();
     bed.leave(ids[0]);
     assert_eq!(bed.pattern.topics_count(), Some(0));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.leave(ids[1]);
     // The subscription is from a peer that has left since: subscribing for it has no effect.
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
-    bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     assert_eq!(notified(&mut bed), parts([b"\x00A", b"\x00A"]));
 }
 
 #[test]
 fn the_last_value_goes_to_the_new_subscriber_only() {
-    let mut bed = Bed::with(SocketType::XPub, |options| {
+    let mut bed = TestBed::with(SocketType::XPub, |options| {
         (options.xpub_manual, options.xpub_manual_last_value) = (true, true);
     });
     let ids = [bed.join(), bed.join()];
     for id in ids {
         bed.peer_subscribes(id, b"A", true);
         bed.recv().unwrap();
-        bed.pattern.told().subscribe(&mut bed.pipes, b"A", true).unwrap();
+        bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"A", true).unwrap();
     }
     assert_eq!(receivers(&mut bed, ids, b"A last"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"A next"), [true, true]);
@@ -298,7 +299,7 @@ fn the_last_value_goes_to_the_new_subscriber_only() {
 
 #[test]
 fn notifications_carry_the_properties_of_the_peer() {
-    let mut bed = Bed::new(SocketType::XPub);
+    let mut bed = TestBed::new(SocketType::XPub);
     let id = bed.join();
     bed.peer_subscribes(id, b"a", true);
     bed.peer_sends(id, [b"message"]);
@@ -310,22 +311,22 @@ fn notifications_carry_the_properties_of_the_peer() {
 }
 
 #[test]
-fn a_flood_of_subscriptions_is_taken_in_batches_but_completely() {
-    let mut bed = Bed::new(SocketType::XPub);
+fn subscription_flood_is_read_completely_in_batches() {
+    let mut bed = TestBed::new(SocketType::XPub);
     let id = bed.join();
     for number in 0..3500_u32 {
         let prefix = tautline_proto::command::subscribe_prefix();
         bed.peer(id).send_command(&[prefix, b"same", &(number / 3000).to_be_bytes()].concat());
     }
-    bed.pattern.told().readable(&mut bed.pipes, id);
+    bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
     assert_eq!(notified(&mut bed), parts([b"\x01same\0\0\0\0", b"\x01same\0\0\0\x01"]));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
 }
 
 #[test]
-fn a_peer_that_subscribes_without_end_is_parted_with() {
+fn peer_over_subscription_limit_is_evicted() {
     for manual in [false, true] {
-        let mut bed = Bed::with(SocketType::XPub, |options| {
+        let mut bed = TestBed::with(SocketType::XPub, |options| {
             options.xpub_manual = manual;
             options.max_subscriptions = Some(1 << 20);
         });
@@ -342,10 +343,10 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
             let body = [command::subscribe_prefix(), &number.to_be_bytes()].concat();
             bed.peer(ids[0]).send_command(&body);
         }
-        bed.pattern.told().readable(&mut bed.pipes, ids[0]);
+        bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
         while !bed.pipes.has_closing() {
             bed.can_recv();
-            bed.pattern.told().readable(&mut bed.pipes, ids[0]);
+            bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
         }
         assert_eq!(bed.closed(), [ids[0]]);
         if !manual {
@@ -360,27 +361,30 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
 
 /// Exactly a batch, and then silence: the peer still learns that there is room.
 #[test]
-fn a_publisher_that_only_sends_makes_room_for_what_it_does_not_want() {
+fn pub_drains_unwanted_messages_while_sending() {
     let hwm = |options: &mut crate::options::Options| (options.send_hwm, options.receive_hwm) = (500, 500);
-    let mut bed = Bed::with(SocketType::Pub, hwm);
+    let mut bed = TestBed::with(SocketType::Pub, hwm);
     let id = bed.join();
     for _ in 0..3 {
         // The mark of a pipe is the sum of both sides' marks: a batch.
         for _ in 0..super::BATCH {
-            assert!(bed.peer(id).has_room(Else::Wait));
+            assert!(bed.peer(id).has_room(OnFull::Wait));
             bed.peer(id).send(&mut Part::copied(b"unwanted", false)).unwrap();
         }
-        assert!(!bed.peer(id).has_room(Else::Wait));
+        assert!(!bed.peer(id).has_room(OnFull::Wait));
         bed.peer(id).wait_for_room();
-        bed.pattern.told().readable(&mut bed.pipes, id);
+        bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
         bed.send([b"x"]).unwrap();
-        assert!(bed.peer(id).inproc_end().unwrap().wanted().is_none() && bed.peer(id).has_room(Else::Wait));
+        assert!(
+            bed.peer(id).inproc_end().unwrap().requested_room().is_none()
+                && bed.peer(id).has_room(OnFull::Wait)
+        );
     }
 }
 
 #[test]
-fn messages_that_are_not_received_stay_with_their_peer() {
-    let mut bed = Bed::with(SocketType::XPub, |options| options.receive_hwm = 3);
+fn unreceived_messages_stay_in_their_pipe() {
+    let mut bed = TestBed::with(SocketType::XPub, |options| options.receive_hwm = 3);
     let ids = [bed.join(), bed.join()];
     for number in 0..10_u8 {
         bed.peer_sends(ids[0], [b"part", &[2 + number]]);
@@ -400,8 +404,8 @@ fn messages_that_are_not_received_stay_with_their_peer() {
 }
 
 #[test]
-fn a_publisher_that_never_receives_has_the_subscriptions_all_the_same() {
-    let mut bed = Bed::new(SocketType::XPub);
+fn subscriptions_apply_without_receiving() {
+    let mut bed = TestBed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[1], b"kept", true);
     for number in 0..5_000_u32 {
@@ -419,8 +423,8 @@ fn a_publisher_that_never_receives_has_the_subscriptions_all_the_same() {
 }
 
 #[test]
-fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
-    let mut bed = Bed::new(SocketType::XPub);
+fn sole_subscriber_gets_all_until_something_changes() {
+    let mut bed = TestBed::new(SocketType::XPub);
     let ids = [bed.join(), bed.join()];
     bed.peer_subscribes(ids[0], b"", true);
     for _ in 0..3 {
@@ -442,10 +446,10 @@ fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     bed.pipes.options_mut().invert_matching = true;
-    bed.pattern.told().option_changed(&mut bed.pipes, 74);
+    bed.pattern.pattern_mut().option_changed(&mut bed.pipes, 74);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, false]);
     bed.pipes.options_mut().invert_matching = false;
-    bed.pattern.told().option_changed(&mut bed.pipes, 74);
+    bed.pattern.pattern_mut().option_changed(&mut bed.pipes, 74);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
 
@@ -462,17 +466,17 @@ fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
 }
 
 #[test]
-fn several_inproc_subscribers_are_rung_and_told_so_and_a_single_one_is_looked_at() {
-    let mut bed = Bed::new(SocketType::Pub);
-    let rung = |bed: &mut Bed, id| bed.peer(id).inproc_end().unwrap().is_rung();
+fn several_inproc_subscribers_are_woken_by_rule() {
+    let mut bed = TestBed::new(SocketType::Pub);
+    let rung = |bed: &mut TestBed, id| bed.peer(id).inproc_end().unwrap().peer_uses_ring();
     let ids = [bed.join(), bed.join()];
     assert!(ids.iter().all(|&id| !rung(&mut bed, id)), "nothing wakes them here but their own look");
-    bed.pipes.io = Some(Arc::new(Asked::default()));
+    bed.pipes.io = Some(Arc::new(MockIoSide::default()));
     let third = bed.join();
     assert!([ids[0], ids[1], third].iter().all(|&id| rung(&mut bed, id)));
-    assert!(bed.pipes.is_watched(), "subscribers wake a publisher by a look");
+    assert!(bed.pipes.peers_check_sleep(), "subscribers wake a publisher by a look");
     for id in [ids[0], ids[1], third] {
         bed.leave(id);
     }
-    assert!(!bed.pipes.is_watched(), "nobody is left who could");
+    assert!(!bed.pipes.peers_check_sleep(), "nobody is left who could");
 }

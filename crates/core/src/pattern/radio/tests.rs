@@ -1,25 +1,25 @@
 use crate::error::Error;
 use crate::message::Message;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use crate::pipe::{Body, Part, PipeId};
 use tautline_proto::{SocketType, command};
 
-fn send(bed: &mut Bed, group: &[u8], body: &[u8]) -> Result<(), Error> {
+fn send(bed: &mut TestBed, group: &[u8], body: &[u8]) -> Result<(), Error> {
     let mut message = Message::from_slice(body);
     assert!(message.set_group(group));
     let mut part = Part { body: Body::Owned(&mut message), more: false, patient: false };
     bed.pattern.send(&mut bed.pipes, &mut part)
 }
 
-fn peer_joins(bed: &mut Bed, id: PipeId, group: &[u8], joins: bool) {
+fn peer_joins(bed: &mut TestBed, id: PipeId, group: &[u8], joins: bool) {
     let prefix = if joins { command::join_prefix() } else { command::leave_prefix() };
     bed.peer(id).send_command(&[prefix, group].concat());
-    bed.pattern.told().readable(&mut bed.pipes, id);
+    bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
 }
 
 #[test]
 fn messages_go_to_the_members_of_their_group() {
-    let mut bed = Bed::new(SocketType::Radio);
+    let mut bed = TestBed::new(SocketType::Radio);
     let (movies, both, none) = (bed.join(), bed.join(), bed.join());
     peer_joins(&mut bed, movies, b"Movies", true);
     peer_joins(&mut bed, both, b"Movies", true);
@@ -46,9 +46,9 @@ fn messages_go_to_the_members_of_their_group() {
 }
 
 #[test]
-fn a_full_peer_misses_messages_or_holds_them_up() {
+fn full_peer_misses_messages_or_blocks_with_nodrop() {
     let full = |nodrop: bool| {
-        let mut bed = Bed::with(SocketType::Radio, |options| {
+        let mut bed = TestBed::with(SocketType::Radio, |options| {
             (options.send_hwm, options.receive_hwm) = (1, 1);
             options.xpub_nodrop = nodrop;
         });
@@ -71,7 +71,7 @@ fn a_full_peer_misses_messages_or_holds_them_up() {
 
 #[test]
 fn only_single_parts_are_sent_and_nothing_is_received() {
-    let mut bed = Bed::new(SocketType::Radio);
+    let mut bed = TestBed::new(SocketType::Radio);
     let id = bed.join();
     assert_eq!(bed.send_part(b"x", true), Err(Error::Invalid));
     bed.peer_sends(id, [b"noise", b"more"]);
@@ -82,8 +82,8 @@ fn only_single_parts_are_sent_and_nothing_is_received() {
 }
 
 #[test]
-fn a_peer_that_joins_without_end_is_parted_with() {
-    let mut bed = Bed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
+fn peer_over_group_limit_is_evicted() {
+    let mut bed = TestBed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
     let (greedy, modest) = (bed.join(), bed.join());
     peer_joins(&mut bed, modest, b"g", true);
     for number in 0..30_000_u32 {
@@ -95,7 +95,7 @@ fn a_peer_that_joins_without_end_is_parted_with() {
         bed.peer(greedy).send_command(&[command::join_prefix(), &number.to_be_bytes()].concat());
     }
     for _ in 0..20 {
-        bed.pattern.told().readable(&mut bed.pipes, greedy);
+        bed.pattern.pattern_mut().readable(&mut bed.pipes, greedy);
         if bed.pipes.has_closing() {
             break;
         }
@@ -106,15 +106,15 @@ fn a_peer_that_joins_without_end_is_parted_with() {
 }
 
 #[test]
-fn a_peer_that_goes_in_the_middle_of_a_round_does_not_disturb_it() {
-    let mut bed = Bed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
+fn peer_removed_during_a_round_does_not_disturb_others() {
+    let mut bed = TestBed::with(SocketType::Radio, |options| options.max_subscriptions = Some(1 << 20));
     let ids = [bed.join(), bed.join()];
     peer_joins(&mut bed, ids[1], b"z", true);
     for number in 0..20_000_u32 {
         let body = [command::join_prefix(), &number.to_be_bytes()].concat();
         bed.peer(ids[0]).send_command(&body);
     }
-    bed.pattern.told().readable(&mut bed.pipes, ids[0]);
+    bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
     while !bed.pipes.has_closing() {
         bed.can_recv();
     }

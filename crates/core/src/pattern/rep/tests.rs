@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn replies_go_back_in_the_envelope_of_the_request() {
-    let mut bed = Bed::new(SocketType::Rep);
+    let mut bed = TestBed::new(SocketType::Rep);
     let (a, b) = (bed.join(), bed.join());
     let long = [9; 300];
     bed.peer_sends(a, [b"label", &long, b"", b"q", b""]);
@@ -32,7 +32,7 @@ fn replies_go_back_in_the_envelope_of_the_request() {
 
 #[test]
 fn messages_that_are_no_requests_are_dropped() {
-    let mut bed = Bed::new(SocketType::Rep);
+    let mut bed = TestBed::new(SocketType::Rep);
     let id = bed.join();
     bed.peer_sends(id, [b""]);
     bed.peer_sends(id, [b"alone"]);
@@ -49,7 +49,7 @@ fn messages_that_are_no_requests_are_dropped() {
 
 #[test]
 fn a_reply_without_a_peer_is_dropped() {
-    let mut bed = Bed::new(SocketType::Rep);
+    let mut bed = TestBed::new(SocketType::Rep);
     let id = bed.join();
     bed.peer_sends(id, [b"", b"q"]);
     bed.recv().unwrap();
@@ -71,7 +71,7 @@ fn a_reply_without_a_peer_is_dropped() {
 
 #[test]
 fn a_peer_without_room_misses_its_reply() {
-    let mut bed = Bed::with(SocketType::Rep, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed = TestBed::with(SocketType::Rep, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let id = bed.join();
     let filled = bed.fill(id);
     bed.peer_sends(id, [b"", b"q"]);
@@ -82,7 +82,7 @@ fn a_peer_without_room_misses_its_reply() {
 
 #[test]
 fn a_request_is_read_to_its_end_after_its_peer_was_detached() {
-    let mut bed = Bed::new(SocketType::Rep);
+    let mut bed = TestBed::new(SocketType::Rep);
     let id = bed.join();
     bed.peer_sends(id, [b"", b"1", b"2"]);
     assert!(bed.can_recv());

@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn requests_and_replies_alternate() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     assert!(!bed.can_send() && !bed.can_recv());
     assert_eq!(bed.recv(), Err(Error::State));
     assert_eq!(bed.send([b"x"]), Err(Error::Again));
@@ -30,7 +30,7 @@ fn requests_and_replies_alternate() {
 
 #[test]
 fn asks_its_peers_in_turn() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     let ids = [bed.join(), bed.join()];
     for id in [ids[0], ids[1], ids[0]] {
         bed.send([b"q"]).unwrap();
@@ -42,7 +42,7 @@ fn asks_its_peers_in_turn() {
 
 #[test]
 fn malformed_and_foreign_replies_are_dropped() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     let (asked, other) = (bed.join(), bed.join());
     bed.send([b"q"]).unwrap();
     bed.peer_sends(other, [b"", b"not asked"]);
@@ -58,7 +58,7 @@ fn malformed_and_foreign_replies_are_dropped() {
 
 #[test]
 fn stale_messages_are_dropped_before_a_request() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     let id = bed.join();
     bed.peer_sends(id, [b"", b"stale"]);
     bed.send([b"q"]).unwrap();
@@ -68,8 +68,8 @@ fn stale_messages_are_dropped_before_a_request() {
 }
 
 #[test]
-fn what_is_not_awaited_is_dropped_as_it_comes() {
-    let mut bed = Bed::new(SocketType::Req);
+fn unexpected_messages_are_dropped_on_arrival() {
+    let mut bed = TestBed::new(SocketType::Req);
     let (id, other) = (bed.join(), bed.join());
     bed.peer_sends(id, [b"", b"early"]);
     assert!(!bed.pipes.get(id).unwrap().can_recv());
@@ -88,7 +88,7 @@ fn what_is_not_awaited_is_dropped_as_it_comes() {
 
 #[test]
 fn correlated_replies_must_carry_the_request_id() {
-    let mut bed = Bed::with(SocketType::Req, |options| options.req_correlate = true);
+    let mut bed = TestBed::with(SocketType::Req, |options| options.req_correlate = true);
     let id = bed.join();
     bed.send([b"q"]).unwrap();
     let request = bed.peer_receives(id).unwrap();
@@ -110,7 +110,7 @@ fn correlated_replies_must_carry_the_request_id() {
 
 #[test]
 fn relaxed_requests_may_be_repeated() {
-    let mut bed = Bed::with(SocketType::Req, |options| {
+    let mut bed = TestBed::with(SocketType::Req, |options| {
         options.req_relaxed = true;
         options.req_correlate = true;
     });
@@ -133,8 +133,8 @@ fn relaxed_requests_may_be_repeated() {
 }
 
 #[test]
-fn a_reply_in_time_for_the_old_request_is_not_taken_for_the_new_one() {
-    let mut bed = Bed::with(SocketType::Req, |options| options.req_relaxed = true);
+fn reply_to_abandoned_request_is_dropped() {
+    let mut bed = TestBed::with(SocketType::Req, |options| options.req_relaxed = true);
     let id = bed.join();
     bed.send([b"1"]).unwrap();
     bed.peer_sends(id, [b"", b"r1"]);
@@ -146,7 +146,7 @@ fn a_reply_in_time_for_the_old_request_is_not_taken_for_the_new_one() {
 
 #[test]
 fn a_lost_peer_leaves_the_request_open() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     let (asked, other) = (bed.join(), bed.join());
     bed.send([b"q"]).unwrap();
     bed.leave(asked);
@@ -160,19 +160,19 @@ fn a_lost_peer_leaves_the_request_open() {
 
 #[test]
 fn a_reply_is_readable_after_its_peer_has_gone() {
-    let mut bed = Bed::new(SocketType::Req);
+    let mut bed = TestBed::new(SocketType::Req);
     let id = bed.join();
     bed.send([b"q"]).unwrap();
     bed.peer_sends(id, [b"", b"a", b"b"]);
-    bed.vanish(id);
+    bed.end_peer(id);
     assert_eq!(bed.recv_part(), Ok((b"a".to_vec(), true)));
     bed.detach(id);
     assert_eq!(bed.recv_part(), Ok((b"b".to_vec(), false)));
 }
 
 #[test]
-fn a_request_whose_peer_goes_half_way_is_dropped() {
-    let mut bed = Bed::new(SocketType::Req);
+fn unfinished_request_is_dropped_with_its_peer() {
+    let mut bed = TestBed::new(SocketType::Req);
     let (first, second) = (bed.join(), bed.join());
     bed.send_part(b"1", true).unwrap();
     bed.leave(first);
@@ -182,8 +182,8 @@ fn a_request_whose_peer_goes_half_way_is_dropped() {
 }
 
 #[test]
-fn blocks_without_a_trace_at_the_high_water_mark() {
-    let mut bed = Bed::with(SocketType::Req, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+fn blocked_request_leaves_state_unchanged() {
+    let mut bed = TestBed::with(SocketType::Req, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let id = bed.join();
     bed.fill(id);
     assert_eq!(bed.send([b"q"]), Err(Error::Again));
@@ -195,7 +195,7 @@ fn blocks_without_a_trace_at_the_high_water_mark() {
 
 #[test]
 fn probes_new_peers() {
-    let mut bed = Bed::with(SocketType::Req, |options| options.probe_router = true);
+    let mut bed = TestBed::with(SocketType::Req, |options| options.probe_router = true);
     let id = bed.join();
     assert_eq!(bed.peer_receives(id), Some(parts([b""])));
 }

@@ -1,20 +1,20 @@
 use super::*;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 /// Pipes with peers; the pattern is not used.
-fn bed() -> Bed {
-    Bed::with(SocketType::Dealer, |options| {
+fn bed() -> TestBed {
+    TestBed::with(SocketType::Dealer, |options| {
         options.send_hwm = 1;
         options.receive_hwm = 1;
     })
 }
 
-fn send(rotation: &mut Rotation, bed: &mut Bed, body: &[u8], more: bool) -> Result<(), Error> {
+fn send(rotation: &mut Rotation, bed: &mut TestBed, body: &[u8], more: bool) -> Result<(), Error> {
     rotation.send(&mut bed.pipes, &mut Part::copied(body, more))
 }
 
-fn recv(queue: &mut FairQueue, bed: &mut Bed) -> Result<(Vec<u8>, bool), Error> {
+fn recv(queue: &mut FairQueue, bed: &mut TestBed) -> Result<(Vec<u8>, bool), Error> {
     let mut part = Message::new();
     let received = queue.recv(&mut bed.pipes, &mut Target::Message(&mut part))?;
     Ok((part.as_slice().to_vec(), received.more))
@@ -79,7 +79,7 @@ fn a_multipart_message_stays_on_its_pipe() {
 }
 
 #[test]
-fn the_rest_of_a_message_is_dropped_with_its_pipe() {
+fn remaining_parts_to_send_are_dropped_with_the_pipe() {
     let mut bed = bed();
     let mut rotation = Rotation::default();
     let ids = [0; 2].map(|_| bed.insert(b"", b""));
@@ -154,7 +154,7 @@ fn a_fair_queue_takes_one_message_from_each() {
 }
 
 #[test]
-fn the_rest_of_a_message_survives_its_pipe() {
+fn remaining_parts_to_receive_outlive_the_pipe() {
     let mut bed = bed();
     let mut queue = FairQueue::default();
     let ids = [0; 2].map(|_| bed.insert(b"", b""));
@@ -192,7 +192,7 @@ fn messages_are_skipped_whole() {
 }
 
 #[test]
-fn a_held_message_without_parts_gets_an_end() {
+fn message_without_saved_parts_still_ends() {
     let mut bed = bed();
     let mut queue = FairQueue::default();
     let id = bed.insert(b"", b"");
@@ -224,7 +224,7 @@ fn unknown_pipes_are_ignored() {
 }
 
 #[test]
-fn where_messages_have_one_part_others_are_refused_and_dropped() {
+fn multipart_is_rejected_where_messages_have_one_part() {
     let mut bed = bed();
     let mut rotation = Rotation::single();
     let mut queue = FairQueue::single();

@@ -1,10 +1,10 @@
 use super::*;
 use crate::message::Message;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
-fn bed() -> Bed {
-    Bed::new(SocketType::Router)
+fn bed() -> TestBed {
+    TestBed::new(SocketType::Router)
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn messages_carry_and_follow_routing_ids() {
 }
 
 #[test]
-fn peers_without_a_routing_id_get_a_made_one() {
+fn peers_without_routing_id_get_a_generated_one() {
     let mut bed = bed();
     let (a, b) = (bed.join(), bed.join());
     bed.peer_sends(a, [b"1"]);
@@ -50,13 +50,13 @@ fn unroutable_messages_are_dropped() {
     bed.send_owned(b"A", true).unwrap();
     bed.send_owned(b"x", false).unwrap();
     assert_eq!(bed.peer_receives(a), Some(parts([b"x"])));
-    bed.vanish(a);
+    bed.end_peer(a);
     bed.send([b"A", b"y"]).unwrap();
 }
 
 #[test]
-fn mandatory_tells_what_can_not_be_routed() {
-    let mut bed = Bed::with(SocketType::Router, |options| {
+fn mandatory_rejects_unroutable_messages() {
+    let mut bed = TestBed::with(SocketType::Router, |options| {
         options.router_mandatory = true;
         (options.send_hwm, options.receive_hwm) = (1, 1);
     });
@@ -75,7 +75,7 @@ fn mandatory_tells_what_can_not_be_routed() {
     assert!(bed.pattern.can_send_refused(&mut bed.pipes));
     bed.fill(a);
     assert_eq!(bed.send_part(b"A", true), Err(Error::Again));
-    bed.vanish(a);
+    bed.end_peer(a);
     assert!(bed.pattern.can_send_refused(&mut bed.pipes));
     bed.detach(a);
     assert!(bed.pattern.can_send_refused(&mut bed.pipes));
@@ -83,14 +83,15 @@ fn mandatory_tells_what_can_not_be_routed() {
     let a = bed.join_as(b"A");
     bed.send([b"A", b"x"]).unwrap();
     assert_eq!(bed.peer_receives(a), Some(parts([b"x"])));
-    bed.vanish(a);
+    bed.end_peer(a);
     assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
     assert!(!bed.can_send());
 }
 
 #[test]
 fn without_mandatory_a_full_peer_misses_the_message() {
-    let mut bed = Bed::with(SocketType::Router, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed =
+        TestBed::with(SocketType::Router, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let a = bed.join_as(b"A");
     let filled = bed.fill(a);
     assert!(bed.can_send());
@@ -99,7 +100,7 @@ fn without_mandatory_a_full_peer_misses_the_message() {
 }
 
 #[test]
-fn a_peer_that_goes_within_a_message_swallows_the_rest() {
+fn remaining_parts_are_dropped_when_the_peer_ends() {
     let mut bed = bed();
     let a = bed.join_as(b"A");
     bed.send_part(b"A", true).unwrap();
@@ -113,7 +114,7 @@ fn a_peer_that_goes_within_a_message_swallows_the_rest() {
 }
 
 #[test]
-fn the_rest_of_a_received_message_survives_its_peer() {
+fn half_received_message_outlives_its_peer() {
     let mut bed = bed();
     let a = bed.join_as(b"A");
     bed.peer_sends(a, [b"1", b"2"]);
@@ -124,7 +125,7 @@ fn the_rest_of_a_received_message_survives_its_peer() {
 }
 
 #[test]
-fn a_second_peer_of_the_same_name_is_ignored_until_the_first_goes() {
+fn duplicate_routing_id_is_ignored_until_free() {
     let mut bed = bed();
     let first = bed.join_as(b"A");
     let second = bed.join_as(b"A");
@@ -145,8 +146,8 @@ fn a_second_peer_of_the_same_name_is_ignored_until_the_first_goes() {
 }
 
 #[test]
-fn handover_gives_the_name_to_the_new_peer() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+fn handover_moves_the_id_to_the_new_peer() {
+    let mut bed = TestBed::with(SocketType::Router, |options| options.router_handover = true);
     let first = bed.join_as(b"A");
     bed.peer_sends(first, [b"1", b"2"]);
     bed.peer_sends(first, [b"3"]);
@@ -166,8 +167,8 @@ fn handover_gives_the_name_to_the_new_peer() {
 }
 
 #[test]
-fn the_last_peer_that_lost_the_name_gets_it_back_when_it_is_free() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+fn freed_id_returns_to_the_last_peer_that_lost_it() {
+    let mut bed = TestBed::with(SocketType::Router, |options| options.router_handover = true);
     let [first, second, third] = [(); 3].map(|()| bed.join_as(b"A"));
     bed.leave(third);
     bed.peer_sends(first, [b"unheard"]);
@@ -177,12 +178,12 @@ fn the_last_peer_that_lost_the_name_gets_it_back_when_it_is_free() {
     assert_eq!(bed.peer_receives(second), Some(parts([b"x"])));
     bed.leave(first);
     bed.leave(second);
-    assert_eq!(bed.pattern.addressed(b"A"), Ok(None));
+    assert_eq!(bed.pattern.pipe_by_routing_id(b"A"), Ok(None));
 }
 
 #[test]
-fn a_message_that_is_being_sent_does_not_go_on_to_the_new_peer() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = true);
+fn unfinished_message_does_not_move_to_the_new_peer() {
+    let mut bed = TestBed::with(SocketType::Router, |options| options.router_handover = true);
     let first = bed.join_as(b"A");
     bed.send_part(b"A", true).unwrap();
     bed.send_part(b"1", true).unwrap();
@@ -194,15 +195,15 @@ fn a_message_that_is_being_sent_does_not_go_on_to_the_new_peer() {
 }
 
 #[test]
-fn a_peer_that_has_gone_does_not_stand_in_the_way() {
+fn ended_peer_does_not_block_its_routing_id() {
     for handover in [false, true] {
-        let mut bed = Bed::with(SocketType::Router, |options| options.router_handover = handover);
+        let mut bed = TestBed::with(SocketType::Router, |options| options.router_handover = handover);
         let mut expected = Vec::new();
         for number in [b"1", b"2", b"3"] {
             let id = bed.join_as(b"A");
             bed.peer_sends(id, [number, b"part"]);
             bed.peer_sends(id, [number]);
-            bed.vanish(id);
+            bed.end_peer(id);
             expected.extend([parts([b"A", number, b"part"]), parts([b"A", number])]);
         }
         let last = bed.join_as(b"A");
@@ -219,14 +220,14 @@ fn a_peer_that_has_gone_does_not_stand_in_the_way() {
 }
 
 #[test]
-fn the_name_of_a_peer_that_has_gone_is_free_before_its_messages_are_received() {
+fn routing_id_is_free_before_messages_are_received() {
     let mut bed = bed();
     let [first, second] = [(); 2].map(|()| bed.join_as(b"A"));
     bed.peer_sends(first, [b"1"]);
     bed.peer_sends(second, [b"unheard"]);
-    bed.vanish(first);
+    bed.end_peer(first);
     // The socket reports that the peer has left.
-    bed.pattern.told().readable(&mut bed.pipes, first);
+    bed.pattern.pattern_mut().readable(&mut bed.pipes, first);
     assert_eq!(bed.closed(), [first]);
     bed.peer_sends(second, [b"2"]);
     assert_eq!(bed.recv(), Ok(parts([b"A", b"1"])));
@@ -234,12 +235,12 @@ fn the_name_of_a_peer_that_has_gone_is_free_before_its_messages_are_received() {
 }
 
 #[test]
-fn what_is_said_of_a_peer_that_has_gone_comes_before_the_next_one() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.set(111, b"gone").unwrap());
+fn disconnect_message_precedes_the_next_peer() {
+    let mut bed = TestBed::with(SocketType::Router, |options| options.set(111, b"gone").unwrap());
     for _ in 0..2 {
         let id = bed.join_as(b"A");
         bed.peer_sends(id, [b"1"]);
-        bed.vanish(id);
+        bed.end_peer(id);
     }
     let last = bed.join_as(b"A");
     bed.peer_sends(last, [b"2"]);
@@ -254,21 +255,21 @@ fn the_connecting_side_may_name_its_peer() {
     let id = bed.connect(b"server");
     bed.send([b"server", b"before the handshake"]).unwrap();
     assert_eq!(bed.peer_receives(id), Some(parts([b"before the handshake"])));
-    bed.pattern.told().ready(&mut bed.pipes, id, false);
-    bed.pattern.told().ready(&mut bed.pipes, id, true);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, true);
     bed.peer_sends(id, [b"x"]);
     assert_eq!(bed.recv(), Ok(parts([b"server", b"x"])));
-    let mut bed = Bed::with(SocketType::Router, |options| options.router_mandatory = true);
+    let mut bed = TestBed::with(SocketType::Router, |options| options.router_mandatory = true);
     let id = bed.connect(b"");
     assert_eq!(bed.send_part(b"A", true), Err(Error::HostUnreachable));
     assert!(bed.pipes.get(id).unwrap().peer.routing_id.is_empty());
-    bed.pattern.told().ready(&mut bed.pipes, id, false);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
     assert!(bed.can_send());
 }
 
 #[test]
 fn raw_peers_are_closed_by_an_empty_message() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.router_raw = true);
+    let mut bed = TestBed::with(SocketType::Router, |options| options.router_raw = true);
     let id = bed.join_as(b"not asked");
     bed.peer_sends(id, [b"bytes"]);
     let got = bed.recv().unwrap();
@@ -284,7 +285,7 @@ fn raw_peers_are_closed_by_an_empty_message() {
 
 #[test]
 fn probes_new_peers() {
-    let mut bed = Bed::with(SocketType::Router, |options| options.probe_router = true);
+    let mut bed = TestBed::with(SocketType::Router, |options| options.probe_router = true);
     let id = bed.connect(b"");
     assert_eq!(bed.peer_receives(id), Some(parts([b""])));
 }
@@ -301,8 +302,9 @@ fn routing_id_parts_carry_the_properties_of_the_peer() {
 
 #[test]
 fn inproc_peers_are_not_notified_about() {
-    let mut bed =
-        Bed::with(SocketType::Router, |options| options.router_notify = NOTIFY_CONNECT | NOTIFY_DISCONNECT);
+    let mut bed = TestBed::with(SocketType::Router, |options| {
+        options.router_notify = NOTIFY_CONNECT | NOTIFY_DISCONNECT
+    });
     let id = bed.join_as(b"A");
     assert!(!bed.can_recv());
     bed.leave(id);

@@ -1,10 +1,10 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
 #[test]
 fn bytes_come_with_the_id_of_the_peer() {
-    let mut bed = Bed::new(SocketType::Stream);
+    let mut bed = TestBed::new(SocketType::Stream);
     assert!(bed.can_send() && !bed.can_recv());
     let (a, b) = (bed.join(), bed.join());
     let (come_a, come_b) = (bed.recv().unwrap(), bed.recv().unwrap());
@@ -18,7 +18,7 @@ fn bytes_come_with_the_id_of_the_peer() {
     assert_eq!(bed.peer_receives(b), Some(parts([b"HTTP"])));
     assert_eq!(bed.peer_receives(a), Some(parts([b"other"])));
     bed.peer_sends(a, [b"last words"]);
-    bed.vanish(a);
+    bed.end_peer(a);
     assert_eq!(bed.recv(), Ok(parts([&come_a[0], b"last words"])));
     bed.detach(a);
     assert_eq!(bed.recv(), Ok(parts([&come_a[0], b""])));
@@ -27,7 +27,7 @@ fn bytes_come_with_the_id_of_the_peer() {
 
 #[test]
 fn an_empty_message_closes_the_peer() {
-    let mut bed = Bed::new(SocketType::Stream);
+    let mut bed = TestBed::new(SocketType::Stream);
     let id = bed.join();
     let name = bed.recv().unwrap().remove(0);
     bed.send([&name, b""]).unwrap();
@@ -38,7 +38,7 @@ fn an_empty_message_closes_the_peer() {
 
 #[test]
 fn notifications_can_be_turned_off() {
-    let mut bed = Bed::with(SocketType::Stream, |options| options.stream_notify = false);
+    let mut bed = TestBed::with(SocketType::Stream, |options| options.stream_notify = false);
     let id = bed.join();
     assert!(!bed.can_recv());
     bed.leave(id);
@@ -46,8 +46,8 @@ fn notifications_can_be_turned_off() {
 }
 
 #[test]
-fn ending_a_peer_from_this_side_is_not_notified() {
-    let mut bed = Bed::new(SocketType::Stream);
+fn closing_a_peer_locally_is_not_notified() {
+    let mut bed = TestBed::new(SocketType::Stream);
     let id = bed.join();
     bed.recv().unwrap();
     bed.detach(id);
@@ -55,13 +55,13 @@ fn ending_a_peer_from_this_side_is_not_notified() {
 }
 
 #[test]
-fn a_reconnection_is_an_end_and_a_beginning() {
-    let mut bed = Bed::new(SocketType::Stream);
+fn reconnect_notifies_disconnect_and_connect() {
+    let mut bed = TestBed::new(SocketType::Stream);
     let id = bed.connect(b"");
     assert!(!bed.can_recv());
-    bed.pattern.told().ready(&mut bed.pipes, id, false);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, false);
     let name = bed.recv().unwrap().remove(0);
-    bed.pattern.told().ready(&mut bed.pipes, id, true);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, id, true);
     assert_eq!(bed.recv(), Ok(parts([&name, b""])));
     assert_eq!(bed.recv(), Ok(parts([&name, b""])));
     assert!(!bed.can_recv());
@@ -69,7 +69,7 @@ fn a_reconnection_is_an_end_and_a_beginning() {
 
 #[test]
 fn the_connecting_side_learns_or_chooses_the_id() {
-    let mut bed = Bed::new(SocketType::Stream);
+    let mut bed = TestBed::new(SocketType::Stream);
     let made = bed.connect(b"");
     let name = bed.pipes.options.routing_id.clone();
     assert_eq!(name.len(), 5);
@@ -86,7 +86,8 @@ fn the_connecting_side_learns_or_chooses_the_id() {
 
 #[test]
 fn sending_has_two_steps() {
-    let mut bed = Bed::with(SocketType::Stream, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed =
+        TestBed::with(SocketType::Stream, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     assert_eq!(bed.send_part(b"nobody", true), Err(Error::HostUnreachable));
     // A routing id without the MORE flag still takes the next part with it.
     assert_eq!(bed.send_part(b"nobody", false), Ok(()));
@@ -110,11 +111,11 @@ fn sending_has_two_steps() {
 }
 
 #[test]
-fn a_peer_that_has_gone_but_is_not_read_out_is_unreachable() {
-    let mut bed = Bed::new(SocketType::Stream);
+fn ended_peer_with_unread_data_is_unreachable() {
+    let mut bed = TestBed::new(SocketType::Stream);
     let id = bed.join();
     let name = bed.recv().unwrap().remove(0);
     bed.peer_sends(id, [b"unread"]);
-    bed.vanish(id);
+    bed.end_peer(id);
     assert_eq!(bed.send_part(&name, true), Err(Error::HostUnreachable));
 }

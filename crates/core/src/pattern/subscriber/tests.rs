@@ -1,13 +1,13 @@
 use crate::error::Error;
-use crate::pattern::testbed::{Bed, parts};
+use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
 
-fn subscribe(bed: &mut Bed, topic: &[u8]) {
-    bed.pattern.told().subscribe(&mut bed.pipes, topic, true).unwrap();
+fn subscribe(bed: &mut TestBed, topic: &[u8]) {
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, topic, true).unwrap();
 }
 
-fn cancel(bed: &mut Bed, topic: &[u8]) {
-    bed.pattern.told().subscribe(&mut bed.pipes, topic, false).unwrap();
+fn cancel(bed: &mut TestBed, topic: &[u8]) {
+    bed.pattern.pattern_mut().subscribe(&mut bed.pipes, topic, false).unwrap();
 }
 
 fn on(topic: &[u8]) -> (bool, Vec<u8>) {
@@ -20,7 +20,7 @@ fn off(topic: &[u8]) -> (bool, Vec<u8>) {
 
 #[test]
 fn subscriptions_go_to_every_publisher() {
-    let mut bed = Bed::new(SocketType::Sub);
+    let mut bed = TestBed::new(SocketType::Sub);
     subscribe(&mut bed, b"a");
     subscribe(&mut bed, b"a");
     subscribe(&mut bed, b"");
@@ -29,7 +29,7 @@ fn subscriptions_go_to_every_publisher() {
     let mut sent = bed.peer_commands(first);
     sent.sort();
     assert_eq!(sent, [on(b""), on(b"a")]);
-    bed.pattern.told().ready(&mut bed.pipes, first, false);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, first, false);
     assert!(bed.peer_commands(first).is_empty());
     let second = bed.join();
     assert_eq!(bed.peer_commands(second).len(), 2);
@@ -37,14 +37,14 @@ fn subscriptions_go_to_every_publisher() {
     for id in [first, second] {
         assert_eq!(bed.peer_commands(id), [on(b"b")]);
     }
-    bed.pattern.told().ready(&mut bed.pipes, first, true);
+    bed.pattern.pattern_mut().ready(&mut bed.pipes, first, true);
     assert_eq!(bed.peer_commands(first).len(), 3);
     assert!(bed.peer_commands(second).is_empty());
 }
 
 #[test]
-fn only_the_last_of_equal_cancellations_is_passed_on() {
-    let mut bed = Bed::new(SocketType::Sub);
+fn only_the_last_equal_cancellation_is_sent() {
+    let mut bed = TestBed::new(SocketType::Sub);
     let id = bed.join();
     subscribe(&mut bed, b"a");
     subscribe(&mut bed, b"a");
@@ -60,8 +60,8 @@ fn only_the_last_of_equal_cancellations_is_passed_on() {
 }
 
 #[test]
-fn verbose_cancellations_are_all_passed_on() {
-    let mut bed = Bed::with(SocketType::XSub, |options| options.xsub_verbose_unsubscribe = true);
+fn verbose_sends_every_cancellation() {
+    let mut bed = TestBed::with(SocketType::XSub, |options| options.xsub_verbose_unsubscribe = true);
     let id = bed.join();
     for body in [b"\x01a", b"\x01a", b"\x00a", b"\x00a", b"\x00a"] {
         bed.send([body]).unwrap();
@@ -71,7 +71,7 @@ fn verbose_cancellations_are_all_passed_on() {
 
 #[test]
 fn sub_filters_what_it_receives() {
-    let mut bed = Bed::new(SocketType::Sub);
+    let mut bed = TestBed::new(SocketType::Sub);
     let id = bed.join();
     assert!(!bed.can_send());
     assert_eq!(bed.send([b"\x01a"]), Err(Error::NotSupported));
@@ -93,7 +93,7 @@ fn sub_filters_what_it_receives() {
 
 #[test]
 fn inverted_matching_lets_the_others_through() {
-    let mut bed = Bed::with(SocketType::Sub, |options| options.invert_matching = true);
+    let mut bed = TestBed::with(SocketType::Sub, |options| options.invert_matching = true);
     let id = bed.join();
     subscribe(&mut bed, b"a");
     bed.peer_sends(id, [b"a"]);
@@ -105,8 +105,8 @@ fn inverted_matching_lets_the_others_through() {
 }
 
 #[test]
-fn a_message_is_filtered_by_its_first_part_even_if_its_pipe_goes() {
-    let mut bed = Bed::new(SocketType::Sub);
+fn begun_message_survives_unsubscribe_and_detach() {
+    let mut bed = TestBed::new(SocketType::Sub);
     let id = bed.join();
     subscribe(&mut bed, b"a");
     bed.peer_sends(id, [b"a", b"not a topic"]);
@@ -118,7 +118,7 @@ fn a_message_is_filtered_by_its_first_part_even_if_its_pipe_goes() {
 
 #[test]
 fn xsub_subscribes_by_messages_and_does_not_filter() {
-    let mut bed = Bed::new(SocketType::XSub);
+    let mut bed = TestBed::new(SocketType::XSub);
     let id = bed.join();
     assert!(bed.can_send());
     bed.send_owned(b"\x01a", false).unwrap();
@@ -130,12 +130,12 @@ fn xsub_subscribes_by_messages_and_does_not_filter() {
     bed.send([b"\x00"]).unwrap();
     bed.peer_sends(id, [b"anything"]);
     assert_eq!(bed.recv(), Ok(parts([b"anything"])));
-    assert_eq!(bed.pattern.told().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
+    assert_eq!(bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"a", true), Err(Error::Invalid));
 }
 
 #[test]
 fn xsub_sends_other_messages_to_all_publishers() {
-    let mut bed = Bed::with(SocketType::XSub, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
+    let mut bed = TestBed::with(SocketType::XSub, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     let ids = [bed.join(), bed.join()];
     bed.send([b"hello", b"\x01a", b"x"]).unwrap();
     bed.send([b""]).unwrap();
@@ -154,8 +154,8 @@ fn xsub_sends_other_messages_to_all_publishers() {
 }
 
 #[test]
-fn only_the_first_part_may_subscribe_if_so_told() {
-    let mut bed = Bed::with(SocketType::XSub, |options| options.only_first_subscribe = true);
+fn only_first_part_subscribes_if_option_is_set() {
+    let mut bed = TestBed::with(SocketType::XSub, |options| options.only_first_subscribe = true);
     let id = bed.join();
     bed.send([b"hello", b"\x01a"]).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
@@ -167,7 +167,7 @@ fn only_the_first_part_may_subscribe_if_so_told() {
 
 #[test]
 fn conflated_messages_are_filtered_too() {
-    let mut bed = Bed::with(SocketType::Sub, |options| options.conflate = true);
+    let mut bed = TestBed::with(SocketType::Sub, |options| options.conflate = true);
     let id = bed.join();
     subscribe(&mut bed, b"a");
     bed.peer_sends(id, [b"b"]);

@@ -18,12 +18,12 @@ fn peers_hold_a_topic_once() {
     assert!(!peers.add(b"t", A));
     assert_eq!(subscribers(&peers, b"topic"), [A, B]);
     assert_eq!(peers.len(), 1);
-    assert_eq!(peers.remove(b"t", A), Removed::Remains);
-    assert_eq!(peers.remove(b"t", A), Removed::Unknown);
-    assert_eq!(peers.remove(b"u", A), Removed::Unknown);
-    assert_eq!(peers.remove(b"t", PipeId(77)), Removed::Unknown);
-    assert_eq!(peers.remove(b"t", B), Removed::Last);
-    assert_eq!(peers.remove(b"t", B), Removed::Unknown);
+    assert_eq!(peers.remove(b"t", A), Removal::StillSubscribed);
+    assert_eq!(peers.remove(b"t", A), Removal::Unknown);
+    assert_eq!(peers.remove(b"u", A), Removal::Unknown);
+    assert_eq!(peers.remove(b"t", PipeId(77)), Removal::Unknown);
+    assert_eq!(peers.remove(b"t", B), Removal::Last);
+    assert_eq!(peers.remove(b"t", B), Removal::Unknown);
     assert_eq!(peers.len(), 0);
     assert!(subscribers(&peers, b"topic").is_empty());
 }
@@ -52,21 +52,21 @@ fn a_pipe_leaves_with_all_its_topics() {
     }
     peers.add(b"b", B);
     peers.leave(A, true);
-    assert!(peers.is_leaving(A) && !peers.is_tidy());
+    assert!(peers.is_leaving(A) && !peers.is_clean());
     let gone = take_some_out(&mut peers);
     let gone: Vec<(&[u8], bool)> = gone.iter().map(|(topic, last)| (&**topic, *last)).collect();
     assert_eq!(gone, [(&b""[..], true), (b"ab", true), (b"b", false), (b"z", true)]);
-    assert!(peers.is_tidy());
+    assert!(peers.is_clean());
     peers.leave(A, true);
     peers.leave(PipeId(500), false);
-    assert!(peers.is_tidy() && !peers.is_leaving(A));
+    assert!(peers.is_clean() && !peers.is_leaving(A));
     assert_eq!(subscribers(&peers, b"bc"), [B]);
     assert_eq!(peers.len(), 1);
 }
 
 fn take_some_out(peers: &mut PeerSubscriptions) -> Vec<(Vec<u8>, bool)> {
     let mut gone = Vec::new();
-    peers.take_some_out(None, |_, topic, last| gone.push((topic.to_vec(), last)));
+    peers.remove_some_leaving(None, |_, topic, last| gone.push((topic.to_vec(), last)));
     gone
 }
 
@@ -76,7 +76,7 @@ fn scattered(number: u32) -> [u8; 4] {
 }
 
 #[test]
-fn many_topics_of_a_pipe_go_in_steps_and_in_order() {
+fn many_topics_are_removed_in_ordered_steps() {
     let mut peers = PeerSubscriptions::default();
     let many = 5 * STEP as u32 / 2;
     let mut expected: Vec<Vec<u8>> = (0..many).map(|number| scattered(number).to_vec()).collect();
@@ -87,8 +87,8 @@ fn many_topics_of_a_pipe_go_in_steps_and_in_order() {
     assert_eq!(take_some_out(&mut peers), []);
     let taken = expected.remove(7);
     let mut settled = Vec::new();
-    peers.settle(&taken, |pipe, topic, last| settled.push((pipe, topic.to_vec(), last)));
-    peers.settle(b"nobody's", |_, _, _| unreachable!());
+    peers.remove_leaving_from(&taken, |pipe, topic, last| settled.push((pipe, topic.to_vec(), last)));
+    peers.remove_leaving_from(b"nobody's", |_, _, _| unreachable!());
     assert_eq!(settled, [(A, taken.clone(), true)]);
     assert!(peers.add(&taken, B));
     let mut gone = Vec::new();
@@ -103,7 +103,7 @@ fn many_topics_of_a_pipe_go_in_steps_and_in_order() {
 }
 
 #[test]
-fn pipes_that_go_at_the_same_time_go_side_by_side() {
+fn leaving_pipes_are_removed_in_parallel() {
     let mut peers = PeerSubscriptions::default();
     let many = 3 * STEP as u32;
     for number in 0..many {
@@ -114,18 +114,18 @@ fn pipes_that_go_at_the_same_time_go_side_by_side() {
     peers.leave(A, false);
     peers.leave(B, false);
     let (mut steps, mut last) = (0, 0);
-    while !peers.is_tidy() {
+    while !peers.is_clean() {
         let gone = take_some_out(&mut peers);
         assert!(gone.len() <= 2 * STEP);
         last += gone.iter().filter(|(_, last)| *last).count();
         steps += 1;
     }
     assert_eq!((steps, last, peers.len()), (3, common, 0));
-    assert_eq!((peers.held(A), peers.held(B)), (0, 0));
+    assert_eq!((peers.memory_of(A), peers.memory_of(B)), (0, 0));
 }
 
 #[test]
-fn a_peer_that_wants_everything_and_much_more_is_in_no_group() {
+fn peer_with_all_topics_and_many_more_joins_no_group() {
     let mut peers = PeerSubscriptions::default();
     for pipe in [A, B] {
         peers.add(b"", pipe);
@@ -144,8 +144,11 @@ fn exact_topics_are_no_prefixes() {
         peers.add(&[b'g'; 20][..length], A);
     }
     peers.add(b"gg", B);
-    assert!(peers.is_tidy());
-    assert_eq!((peers.of(b"gg"), peers.of(b"ggg"), peers.of(b"h")), (&[A, B][..], &[A][..], &[][..]));
+    assert!(peers.is_clean());
+    assert_eq!(
+        (peers.exact_subscribers(b"gg"), peers.exact_subscribers(b"ggg"), peers.exact_subscribers(b"h")),
+        (&[A, B][..], &[A][..], &[][..])
+    );
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn own_subscriptions_count() {
 }
 
 #[test]
-fn a_subject_in_two_pieces_matches_like_a_whole_one() {
+fn split_subject_matches_like_a_whole_one() {
     let mut own = OwnSubscriptions::default();
     own.add(b"topic");
     for cut in 0..=8 {

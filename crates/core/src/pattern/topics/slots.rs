@@ -17,17 +17,17 @@ const SEGMENT: usize = 256;
 
 /// A slot and the hash of its topic. The hash avoids most comparisons with other topics.
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct BucketLink {
     slot: u32,
     hash: u32,
 }
 
-impl Link {
+impl BucketLink {
     /// The end of a chain.
-    const NONE: Link = Link { slot: u32::MAX, hash: 0 };
+    const NONE: BucketLink = BucketLink { slot: u32::MAX, hash: 0 };
 
     fn is_none(self) -> bool {
-        self.slot == Link::NONE.slot
+        self.slot == BucketLink::NONE.slot
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Slot<V> {
     pub(super) topic: Box<[u8]>,
     pub(super) value: V,
     /// The next slot in the bucket.
-    next: Link,
+    next: BucketLink,
 }
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub(super) struct Slots<V> {
     open: BTreeSet<usize>,
     /// The first slot of each bucket. There are two to four buckets for each topic, so most have at
     /// most one topic.
-    heads: Vec<Link>,
+    heads: Vec<BucketLink>,
     /// By bucket.
     tags: Vec<Tag>,
     len: usize,
@@ -238,12 +238,12 @@ impl<V> Slots<V> {
         let hash = self.hash(topic);
         let bucket = self.bucket(hash);
         let segment = &mut self.segments[number];
-        let place = segment.put(Slot { topic: topic.into(), value, next: Link::NONE });
+        let place = segment.put(Slot { topic: topic.into(), value, next: BucketLink::NONE });
         if segment.used == SEGMENT {
             self.open.remove(&number);
         }
         let slot = (number * SEGMENT + place) as u32;
-        self.put_first(bucket, Link { slot, hash });
+        self.put_first(bucket, BucketLink { slot, hash });
         slot
     }
 
@@ -268,7 +268,7 @@ impl<V> Slots<V> {
     }
 
     /// Replaces the link to `slot` in this bucket by a link to `next`.
-    fn relink(&mut self, bucket: usize, slot: u32, next: Link) {
+    fn relink(&mut self, bucket: usize, slot: u32, next: BucketLink) {
         let mut link = self.heads[bucket];
         if link.slot == slot {
             self.heads[bucket] = next;
@@ -287,15 +287,15 @@ impl<V> Slots<V> {
     }
 
     /// Puts this slot first in the bucket. Returns the slot's former successor.
-    fn put_first(&mut self, bucket: usize, link: Link) -> Link {
+    fn put_first(&mut self, bucket: usize, link: BucketLink) -> BucketLink {
         let next = std::mem::replace(&mut self.heads[bucket], link);
         self.tags[bucket] = if next.is_none() { Tag::only(link.hash) } else { Tag::SEVERAL };
         let slot = self.get_mut(link.slot);
-        slot.map_or(Link::NONE, |slot| std::mem::replace(&mut slot.next, next))
+        slot.map_or(BucketLink::NONE, |slot| std::mem::replace(&mut slot.next, next))
     }
 
     /// Puts each slot of a chain into its bucket.
-    fn distribute(&mut self, mut link: Link) {
+    fn distribute(&mut self, mut link: BucketLink) {
         while !link.is_none() {
             link = self.put_first(self.bucket(link.hash), link);
         }
@@ -304,12 +304,12 @@ impl<V> Slots<V> {
     /// Adds a bucket, which takes over a part of another one.
     fn split(&mut self) {
         let new = self.heads.len();
-        self.heads.push(Link::NONE);
+        self.heads.push(BucketLink::NONE);
         self.tags.push(Tag::EMPTY);
         if new > 0 {
             let old = parent(new);
             self.tags[old] = Tag::EMPTY;
-            let chain = std::mem::replace(&mut self.heads[old], Link::NONE);
+            let chain = std::mem::replace(&mut self.heads[old], BucketLink::NONE);
             self.distribute(chain);
         }
     }
@@ -330,13 +330,13 @@ impl<V> Slots<V> {
     /// Returns the number of topics in the longest chain, and the memory in use.
     #[cfg(test)]
     pub(super) fn measure(&self) -> (usize, usize) {
-        let chain = |head: &Link| {
-            let next = |link: &Link| self.get(link.slot).map(|slot| slot.next);
+        let chain = |head: &BucketLink| {
+            let next = |link: &BucketLink| self.get(link.slot).map(|slot| slot.next);
             std::iter::successors(Some(*head), next).filter(|link| !link.is_none()).count()
         };
         let slots: usize = self.segments.iter().map(|segment| segment.slots.capacity()).sum();
         let memory = slots * size_of::<Option<Slot<V>>>()
-            + self.heads.capacity() * (size_of::<Link>() + size_of::<Tag>());
+            + self.heads.capacity() * (size_of::<BucketLink>() + size_of::<Tag>());
         (self.heads.iter().map(chain).max().unwrap_or(0), memory)
     }
 }

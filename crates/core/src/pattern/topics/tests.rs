@@ -46,7 +46,7 @@ fn the_empty_topic_matches_everything() {
 }
 
 #[test]
-fn a_search_stops_when_told() {
+fn search_stops_when_callback_returns_false() {
     let mut topics = Topics::default();
     for length in 0..10 {
         put(&mut topics, &[b'q'; 10][..length], length as u32);
@@ -162,7 +162,7 @@ fn allocated(bytes: usize) -> usize {
 }
 
 #[test]
-fn the_cost_of_topics_is_what_they_take() {
+fn topic_cost_matches_allocated_memory() {
     for (shortest, lengths) in [(4, 1), (4, 8), (64, 1), (57, 8), (1000, 1), (1000, 8)] {
         let mut topics: Topics<[u64; 5]> = Topics::default();
         let (mut bytes, mut taken) = (0, 0);
@@ -188,7 +188,7 @@ fn the_cost_of_topics_is_what_they_take() {
 }
 
 #[test]
-fn the_memory_of_topics_that_are_gone_is_given_back() {
+fn removed_topics_free_their_memory() {
     let mut topics: Topics<[u64; 5]> = Topics::default();
     // A few topics of another peer, of many lengths: the trie stays.
     let others: Vec<Vec<u8>> = (1..20).map(|length| vec![b'o'; length]).collect();
@@ -197,12 +197,12 @@ fn the_memory_of_topics_that_are_gone_is_given_back() {
     }
     let before = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
     let slots: Vec<u32> = many(40_000, 57, 8).map(|topic| topics.insert(&topic)).collect();
-    topics.tidy(usize::MAX);
+    topics.clean_up(usize::MAX);
     let full = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
     for slot in slots {
         topics.remove(slot);
     }
-    topics.tidy(usize::MAX);
+    topics.clean_up(usize::MAX);
     let after = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
     // A trie of a thousand nodes is too small to be rebuilt.
     assert!(after <= before + (128 << 10) && full > 8 << 20, "{before} bytes before, {full}, {after} after");
@@ -219,7 +219,7 @@ fn matching_any<V>(topics: &Topics<V>, subject: &[u8]) -> usize {
 }
 
 #[test]
-fn the_trie_of_many_topics_comes_and_goes_by_some_at_a_time() {
+fn trie_is_built_and_dissolved_in_steps() {
     let mut topics: Topics<u32> = Topics::default();
     let all: Vec<Vec<u8>> = many(4000, 4, MANY_LENGTHS).collect();
     all.iter().enumerate().for_each(|(value, topic)| put(&mut topics, topic, value as u32));
@@ -229,11 +229,11 @@ fn the_trie_of_many_topics_comes_and_goes_by_some_at_a_time() {
         }
     };
     put(&mut topics, &[b'l'; 40], 0);
-    assert!(topics.trie.as_ref().unwrap().size() < 200 && topics.upto != ALL);
+    assert!(topics.trie.as_ref().unwrap().size() < 200 && topics.trie_end != ALL);
     let mut steps = 0;
-    while !topics.is_tidy() {
+    while !topics.is_clean() {
         found(&topics);
-        topics.tidy(1000);
+        topics.clean_up(1000);
         steps += 1;
     }
     assert_eq!(steps, 5);
@@ -245,8 +245,8 @@ fn the_trie_of_many_topics_comes_and_goes_by_some_at_a_time() {
     }
     let slot = topics.slot(&[b'l'; 40]).unwrap();
     topics.remove(slot);
-    topics.tidy(usize::MAX);
-    assert!(topics.trie.is_none() && topics.is_tidy());
+    topics.clean_up(usize::MAX);
+    assert!(topics.trie.is_none() && topics.is_clean());
     assert_eq!(topics.len(), all.iter().filter(|topic| topic.len() == 4).count());
 }
 

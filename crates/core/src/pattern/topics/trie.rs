@@ -8,7 +8,7 @@
 //! and has the first bytes of its label in a word, which needs one comparison. A child is found by
 //! counting bits, not by a search, and all children are side by side.
 
-use crate::error::{NoMemory, at_hand};
+use crate::error::{NoMemory, check_memory};
 
 /// No topic ends here.
 const NO_SLOT: u32 = u32::MAX;
@@ -116,7 +116,7 @@ impl Node {
     }
 
     /// Takes over the children of `other`.
-    fn adopt(&mut self, other: &Node) {
+    fn take_children(&mut self, other: &Node) {
         (self.before, self.firsts, self.children) = (other.before, other.firsts, other.children);
     }
 }
@@ -142,7 +142,7 @@ impl Trie {
         self.vacant_labels.try_reserve(2)?;
         self.vacant.iter_mut().try_for_each(|vacant| vacant.try_reserve(2))?;
         // Its label, a copy of it, and the two labels that it is split into.
-        at_hand(3 * bytes)
+        check_memory(3 * bytes)
     }
 
     /// Replaces a node, which must be blank or no longer needed.
@@ -277,7 +277,7 @@ impl Trie {
         self.set(node, upper, NO_SLOT);
         self.add_child(node, lower, former.slot);
         let child = self.nodes[node].children as usize;
-        self.nodes[child].adopt(&former);
+        self.nodes[child].take_children(&former);
     }
 
     /// Removes `topic`, if it is there.
@@ -307,7 +307,7 @@ impl Trie {
         let label = [self.label(node, &mut [0; SHORT]), self.label(child, &mut [0; SHORT])].concat();
         let lower = self.blank(child);
         self.set(node, &label, lower.slot);
-        self.nodes[node].adopt(&lower);
+        self.nodes[node].take_children(&lower);
         self.vacate(0, child);
     }
 

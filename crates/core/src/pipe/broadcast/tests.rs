@@ -1,5 +1,5 @@
 use super::*;
-use crate::conn::testbed::{Asked, open_pipe};
+use crate::conn::testbed::{MockIoSide, open_pipe};
 use crate::options::{ContextDefaults, Options};
 use crate::pipe::Pipe;
 use crate::pipe::SocketPipes;
@@ -25,7 +25,8 @@ impl Bed {
     /// Adds `count` members, which follow from the next message on.
     fn join(&mut self, count: usize) {
         for _ in 0..count {
-            let (new, peer) = open_pipe(&Arc::<Asked>::default(), None, |options| options.send_hwm = HWM);
+            let (new, peer) =
+                open_pipe(&Arc::<MockIoSide>::default(), None, |options| options.send_hwm = HWM);
             self.connections.push(new.connection.clone());
             self.peers.push(peer);
             let id = self.pipes.insert(Pipe::wire(new));
@@ -35,21 +36,21 @@ impl Bed {
 
     fn send(&mut self) {
         assert!(self.broadcast.prepare(&mut self.pipes, false, true));
-        assert!(self.broadcast.others().is_empty());
+        assert!(self.broadcast.queued_members().is_empty());
         self.broadcast.send(&mut self.pipes, b"message");
     }
 
     /// Returns the number of members that have queued messages and are not watched by any thread.
     fn neglected(&self) -> usize {
         let neglected =
-            |connection: &&Arc<Connection>| connection.has_pending() && !connection.watched.is_set();
+            |connection: &&Arc<Connection>| connection.has_pending() && !connection.residual_mark.is_set();
         self.broadcast.followers.iter().map(|follower| &follower.connection).filter(neglected).count()
     }
 }
 
 /// A decision for the earlier followers does not hold for those that joined later.
 #[test]
-fn new_followers_are_looked_after_from_their_first_message_on() {
+fn new_followers_are_covered_from_the_first_message() {
     let mut bed = Bed::new();
     bed.join(2);
     bed.send();
@@ -61,9 +62,9 @@ fn new_followers_are_looked_after_from_their_first_message_on() {
 
 /// The I/O thread writes to many followers, but is not notified of messages to the few that remain.
 #[test]
-fn the_rest_of_many_followers_is_looked_after() {
+fn remaining_followers_of_a_crowd_are_covered() {
     let mut bed = Bed::new();
-    bed.join(CROWD);
+    bed.join(MAX_OWNER_FOLLOWERS);
     bed.send();
     bed.broadcast.rule.ask_after(100);
     bed.join(1);
@@ -80,10 +81,12 @@ fn the_rest_of_many_followers_is_looked_after() {
 /// The kernel's buffers for a crowd are read from main memory, not from the caches. If messages
 /// must not be dropped, the kernel therefore holds fewer bytes.
 #[test]
-fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
-    for (count, lossless, little) in
-        [(CROWD + 1, true, true), (CROWD + 1, false, false), (CROWD - 1, true, false)]
-    {
+fn lossless_crowd_limits_unsent_kernel_bytes() {
+    for (count, lossless, little) in [
+        (MAX_OWNER_FOLLOWERS + 1, true, true),
+        (MAX_OWNER_FOLLOWERS + 1, false, false),
+        (MAX_OWNER_FOLLOWERS - 1, true, false),
+    ] {
         let mut bed = Bed::new();
         bed.join(count);
         // Only the owner writes, at the mark.

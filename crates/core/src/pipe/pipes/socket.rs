@@ -36,8 +36,8 @@ impl SocketPipes {
     /// owner can check it. `Looks::listens` and `has_closing` are then always true.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
-        self.looks.set_tapped(tapped);
-        self.slots.set_noted(tapped);
+        self.send_checks.set_tapped(tapped);
+        self.slots.set_recording(tapped);
         if tapped {
             self.closing.push(NONE);
         }
@@ -61,7 +61,7 @@ impl SocketPipes {
         }
         let number = self.vacant.pop().unwrap_or(self.slots.all().len() as u32);
         let id = PipeId(number);
-        pipe.outgoing.errands.attach(id, self.left.clone());
+        pipe.outgoing.deferred.attach(id, self.shared.clone());
         let slots = self.slots.all_mut();
         match slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
@@ -84,7 +84,7 @@ impl SocketPipes {
         } else {
             self.wires -= 1;
         }
-        if !self.held.contains(&id) {
+        if !self.reserved.contains(&id) {
             self.vacant.push(id.0);
         }
         let past = self.past.get_or_insert_default();
@@ -122,9 +122,9 @@ impl SocketPipes {
     }
 
     /// Returns a number that changes with each message that comes. Counts only the first few pipes.
-    pub(crate) fn arrived(&self) -> u64 {
+    pub(crate) fn arrival_count(&self) -> u64 {
         let few = self.slots.all().iter().take(FEW);
-        few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
+        few.flatten().map(|pipe| pipe.incoming.arrival_count()).fold(0, u64::wrapping_add)
     }
 
     /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
@@ -144,26 +144,26 @@ impl SocketPipes {
     /// Flushes the bytes that the flush rule has left queued.
     pub(crate) fn flush(&mut self) {
         if self.lean {
-            self.rest();
+            self.release_swept();
         }
         if self.wires > 1
-            && crowd::is_on()
+            && crowd::is_active()
             && let Some(io) = &self.io
         {
             io.hurry_sweep();
         }
-        self.for_each_left(|pipe| pipe.outgoing.flush(&pipe.link));
+        self.flush_deferred(|pipe| pipe.outgoing.flush(&pipe.link));
     }
 
     /// Flushes the bytes that were left because of a cork, unless they are part of a stream.
     pub(crate) fn end_batch(&mut self) {
-        self.for_each_left(|pipe| pipe.outgoing.end_batch(&pipe.link));
+        self.flush_deferred(|pipe| pipe.outgoing.end_batch(&pipe.link));
     }
 
     /// Calls `flush` for the unflushed pipes. Pipes for which it returns true stay in the list.
-    fn for_each_left(&mut self, flush: impl Fn(&mut Pipe) -> bool) {
+    fn flush_deferred(&mut self, flush: impl Fn(&mut Pipe) -> bool) {
         let mut left = {
-            let mut left = lock(&self.left.unflushed);
+            let mut left = lock(&self.shared.unflushed);
             if left.is_empty() {
                 return;
             }
@@ -171,14 +171,14 @@ impl SocketPipes {
         };
         left.retain(|&id| self.get(id).is_some_and(&flush));
         // Put the vector back to keep its memory.
-        *lock(&self.left.unflushed) = left;
+        *lock(&self.shared.unflushed) = left;
     }
 
     /// Releases the memory of queues that the sweep has written. While the sweep is at work, they
     /// wait.
-    fn rest(&mut self) {
+    fn release_swept(&mut self) {
         let swept = {
-            let mut unrested = lock(&self.left.unrested);
+            let mut unrested = lock(&self.shared.unreleased);
             if unrested.is_empty() || !self.io.as_ref().is_some_and(|io| io.sweeper_is_idle()) {
                 return;
             }
@@ -186,7 +186,7 @@ impl SocketPipes {
         };
         for id in swept {
             if let Some(pipe) = self.get(id) {
-                pipe.outgoing.rest(&pipe.link);
+                pipe.outgoing.release_memory(&pipe.link);
             }
         }
     }
@@ -194,7 +194,7 @@ impl SocketPipes {
     /// Holds back the messages that the calling thread sends from now on, until the cork is
     /// dropped. A flush must follow.
     pub(crate) fn cork(&self) -> Cork {
-        Cork::new(&self.left)
+        Cork::new(&self.shared)
     }
 
     /// Returns the streams of full pipes. Asks inproc peers of full pipes to wake the owner.
@@ -228,14 +228,18 @@ impl SocketPipes {
     /// True if an inproc peer may wake this socket by a look alone. A sleep must then be announced
     /// with the heavy barrier. False if all inproc peers are publishers with other receivers,
     /// because these ring.
-    pub(crate) fn is_watched(&self) -> bool {
-        let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
+    pub(crate) fn peers_check_sleep(&self) -> bool {
+        let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::peer_uses_ring);
         self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
     }
 
     /// Returns true, once, if a message was refused only because it was one too many in a burst.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots.all_mut().iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
+        self.slots
+            .all_mut()
+            .iter_mut()
+            .flatten()
+            .any(|pipe| pipe.outgoing.high_water_mark.take_burst_refused())
     }
 
     /// True if the pattern wants to end this pipe.
@@ -251,13 +255,13 @@ impl SocketPipes {
 
     /// Returns, once, the pipe of the last call of [`Pipes::get`]: the peer of a message that a tap
     /// checks. `None` without a call since, or if accesses are not recorded.
-    pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
+    pub(crate) fn take_last_accessed(&mut self) -> Option<PipeId> {
         self.slots.take_last()
     }
 
     /// Takes the list of pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        let tapped = self.looks.is_tapped();
+        let tapped = self.send_checks.is_tapped();
         let mut closing = std::mem::take(&mut self.closing);
         if tapped {
             closing.retain(|id| *id != NONE);

@@ -29,19 +29,19 @@ fn take(reader: &mut LogReader, max: usize, slices: usize) -> Vec<u8> {
 /// Appends a message, in a new chunk if needed. The oldest chunk must then be free.
 fn append(log: &mut Log, body: &[u8]) {
     if !log.fits(body.len() + frame::MAX_HEADER) {
-        assert!(log.turn());
+        assert!(log.next_chunk());
     }
     log.append(body);
 }
 
 fn unsent(reader: LogReader) -> (Vec<u8>, u64, u64) {
     let mut out = Vec::new();
-    let (messages, written) = reader.unsent(|piece| out.extend_from_slice(piece));
+    let (messages, written) = reader.copy_unsent(|piece| out.extend_from_slice(piece));
     (out, messages, written)
 }
 
 #[test]
-fn readers_get_what_is_published_after_they_came() {
+fn readers_get_messages_published_after_they_join() {
     let mut log = Log::new();
     let (mut first, first_progress) = log.reader().unwrap();
     assert_eq!(first.pending(), 0);
@@ -51,19 +51,19 @@ fn readers_get_what_is_published_after_they_came() {
     append(&mut log, &long);
     log.append_encoded(&[encoded(frame::MORE, b"b"), encoded(0, b"c")].concat());
     let rest = [encoded(0, &long), encoded(frame::MORE, b"b"), encoded(0, b"c")].concat();
-    assert_eq!((first_progress.behind(), second_progress.behind()), (3, 2));
-    assert_eq!(second_progress.behind_bytes(), rest.len() as u64);
+    assert_eq!((first_progress.pending_messages(), second_progress.pending_messages()), (3, 2));
+    assert_eq!(second_progress.pending_bytes(), rest.len() as u64);
     let mut copy = Vec::new();
     assert_eq!(second.peek_copy(5, &mut copy), 5);
     assert_eq!(copy, rest[..5]);
     assert_eq!(take(&mut first, usize::MAX, 2), [encoded(0, b"a"), rest.clone()].concat());
     assert_eq!(take(&mut second, usize::MAX, 1), rest);
-    assert_eq!((first_progress.behind(), second_progress.behind()), (0, 0));
+    assert_eq!((first_progress.pending_messages(), second_progress.pending_messages()), (0, 0));
     assert_eq!((first.pending(), second.pending()), (0, 0));
 }
 
 #[test]
-fn only_whole_messages_count_and_a_lost_connection_goes_back_to_the_last() {
+fn rewind_returns_to_last_whole_message() {
     let mut log = Log::new();
     let (mut reader, progress) = log.reader().unwrap();
     append(&mut log, b"first");
@@ -73,7 +73,7 @@ fn only_whole_messages_count_and_a_lost_connection_goes_back_to_the_last() {
         [encoded(0, b"first"), encoded(frame::MORE, b"part"), encoded(0, b"rest"), encoded(0, b"third")];
     for (written, behind) in [(6, 3), (1, 2), (1, 2), (6, 2), (3, 2), (1, 2), (1, 1)] {
         take(&mut reader, written, 1);
-        assert_eq!(progress.behind(), behind);
+        assert_eq!(progress.pending_messages(), behind);
     }
     reader.rewind();
     assert_eq!(take(&mut reader, 3, 4), stream[3][..3]);
@@ -87,7 +87,7 @@ fn only_whole_messages_count_and_a_lost_connection_goes_back_to_the_last() {
     append(&mut log, b"too");
     take(&mut reader, 2, 1);
     reader.discard();
-    assert_eq!((reader.pending(), progress.behind()), (0, 0));
+    assert_eq!((reader.pending(), progress.pending_messages()), (0, 0));
     assert_eq!(unsent(reader), (Vec::new(), 0, 0));
 }
 
@@ -115,7 +115,7 @@ fn the_window_ends_where_a_reader_stays_behind() {
     let body = [3; 8000];
     let mut sent = 0;
     loop {
-        if !log.fits(body.len() + frame::MAX_HEADER) && !log.turn() {
+        if !log.fits(body.len() + frame::MAX_HEADER) && !log.next_chunk() {
             break;
         }
         log.append(&body);
@@ -127,7 +127,7 @@ fn the_window_ends_where_a_reader_stays_behind() {
     let (frames, messages, written) = unsent(slow);
     assert_eq!((messages, written), (sent, 0));
     assert!(frames == encoded(0, &body).repeat(sent as usize));
-    assert!(log.turn());
+    assert!(log.next_chunk());
     assert_eq!(log.window.len(), WINDOW);
 }
 
@@ -150,7 +150,7 @@ fn any_mix_of_readers_gets_the_same_stream() {
                 1..=4 => {
                     let body = vec![random.below(256) as u8; random.below(6000)];
                     if !log.fits(body.len() + frame::MAX_HEADER) {
-                        while !log.turn() {
+                        while !log.next_chunk() {
                             let before = readers.len();
                             readers.retain(|(_, progress, _)| !log.holds_oldest(progress));
                             assert!(readers.len() < before);
@@ -168,7 +168,7 @@ fn any_mix_of_readers_gets_the_same_stream() {
                     assert!(taken == stream[*at..*at + taken.len()]);
                     *at += taken.len();
                     let whole = ends.iter().filter(|end| *end <= at).count();
-                    assert_eq!(progress.behind(), (ends.len() - whole) as u64);
+                    assert_eq!(progress.pending_messages(), (ends.len() - whole) as u64);
                 }
                 8 => {
                     let index = random.below(readers.len());

@@ -37,7 +37,7 @@ fn more_than_64_gib_by_reference_are_all_counted() {
 }
 
 #[test]
-fn what_is_written_at_once_is_counted_however_much_it_is() {
+fn large_single_write_is_counted() {
     // More messages than the tail word counts, and with a part at the end.
     let messages = if cfg!(miri) { 3000 } else { 3_000_000 };
     let (mut writer, mut drain) = outbound();
@@ -57,7 +57,7 @@ fn what_is_written_at_once_is_counted_however_much_it_is() {
 }
 
 #[test]
-fn what_is_dropped_at_once_is_counted_however_much_it_is() {
+fn large_single_drop_is_counted() {
     let messages = if cfg!(miri) { 3000 } else { 1_500_000 };
     let (mut writer, mut drain) = outbound();
     for n in 0..messages {
@@ -94,7 +94,7 @@ fn limited(most: u64) -> (FrameWriter, ByteDrain) {
 }
 
 #[test]
-fn what_the_counters_cannot_tell_apart_is_refused() {
+fn appending_beyond_counter_range_is_refused() {
     let big = body(40_000, 1);
     let (mut writer, mut drain) = limited(200_000);
     let mut all = Vec::new();

@@ -60,7 +60,7 @@ fn frames_of_every_length_arrive_in_any_chunks() {
                 assert!(reader.read_message(&mut message).unwrap().is_some());
                 assert!(message.as_slice() == bytes, "length {len}, chunk {chunk}");
                 assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
-                assert!(!reader.ready());
+                assert!(!reader.is_ready());
                 assert_eq!((filler.backlog(), filler.unscanned()), (0, 0));
             }
         }
@@ -112,7 +112,7 @@ fn short_messages_are_scanned_together() {
     // A full first segment is followed by a segment that holds all of them.
     filler.append(&encoded(0, &body(206, 1))).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
-    assert!(read(&mut reader).is_some() && !reader.ready());
+    assert!(read(&mut reader).is_some() && !reader.is_ready());
     filler.append(&stream[..stream.len() - 1]).unwrap();
     assert_eq!(filler.next_short_messages(0, None, |_, _| true), 0);
     assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some parts may be too long");
@@ -139,7 +139,7 @@ fn short_messages_are_scanned_together() {
     for &(flags, len) in &parts {
         assert!(read(&mut reader) == Some((flags, body(len, len))), "flags {flags}, length {len}");
     }
-    assert!(!reader.ready());
+    assert!(!reader.is_ready());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
         assert!(reader.read_message(&mut message).unwrap().is_some());
         assert!(message.as_slice() == bytes);
         assert_eq!(message.data_ptr().wrapping_add(200_000 - 9), at);
-        assert!(!reader.ready());
+        assert!(!reader.is_ready());
     }
 }
 
@@ -217,7 +217,7 @@ fn a_body_that_never_comes_costs_nothing() {
             assert!(matches!(filler.next_frame(None), Ok(None)));
             filler.append(&[1; 1000]).unwrap();
         }
-        assert!(!reader.ready());
+        assert!(!reader.is_ready());
         filler.truncate_to_published();
         assert_eq!(filler.unscanned(), 0);
     }
@@ -273,14 +273,14 @@ fn publishing_stops_at_the_last_message_boundary() {
     while let Ok(Some(_)) = filler.next_frame(None) {}
     filler.publish_scanned(1);
     assert_eq!(read(&mut reader), Some((0, b"one".to_vec())));
-    assert!(!reader.ready() && filler.backlog() == 0);
+    assert!(!reader.is_ready() && filler.backlog() == 0);
     filler.append(&parts[4]).unwrap();
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
     filler.publish_scanned(1);
     for body in [&b"a"[..], b"\x04PING", b"b", b"c"] {
         assert_eq!(read(&mut reader).map(|(_, read)| read), Some(body.to_vec()));
     }
-    assert!(!reader.ready() && filler.backlog() == 0);
+    assert!(!reader.is_ready() && filler.backlog() == 0);
     filler.append(&encoded(MORE, b"lost")).unwrap();
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
     filler.publish_scanned(0);
@@ -291,7 +291,7 @@ fn publishing_stops_at_the_last_message_boundary() {
 }
 
 #[test]
-fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
+fn unwanted_command_alone_is_not_visible() {
     let ping = encoded(COMMAND, b"\x04PING");
     for (part, begun) in [(3, 3), (40_000, 5), (7, 40_000)] {
         let (mut filler, mut reader) = inbound();
@@ -303,9 +303,9 @@ fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
             filler.publish_scanned(1);
             filler.forget_commands();
             assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
-            assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.ready());
+            assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.is_ready());
             assert!(read(&mut reader) == Some((0, body(part, 2))));
-            assert!(!reader.ready(), "only commands and an incomplete message");
+            assert!(!reader.is_ready(), "only commands and an incomplete message");
             filler.append(&[encoded(0, b"end"), ping.clone()].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.publish_scanned(1);
@@ -313,13 +313,13 @@ fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
             assert!(filler.pending() == 0, "the last commands are forgotten");
             let behind: Vec<_> = std::iter::from_fn(|| read(&mut reader)).collect();
             assert!(behind[2..] == [(MORE, body(begun, 3)), (0, b"end".to_vec())], "behind the two commands");
-            assert!(reader.rest(&mut filler));
+            assert!(reader.release_memory(&mut filler));
         }
     }
 }
 
 #[test]
-fn what_was_not_published_is_forgotten_with_the_connection() {
+fn unpublished_bytes_are_dropped_with_connection() {
     let whole = [encoded(MORE, b"a"), encoded(0, &body(300, 2))].concat();
     let lost = [encoded(MORE, &body(6000, 3)), encoded(MORE, &body(40_000, 3)), encoded(0, b"x")].concat();
     for cut in
@@ -397,13 +397,13 @@ fn either_end_may_go_first() {
 
 #[test]
 #[should_panic(expected = "bytes were written outside of the lent room")]
-fn bytes_that_are_not_in_the_room_are_refused() {
+fn fill_rejects_bytes_written_elsewhere() {
     let (mut filler, _reader) = inbound();
     let _ = filler.fill(1000, 1000, |_| Ok([vec![0; 10].leak(), &mut []]), || false);
 }
 
 #[test]
-fn no_more_is_taken_than_asked_for_and_what_would_block_is_tried_again() {
+fn fill_respects_limit_and_retries_would_block() {
     let (mut filler, mut reader) = inbound();
     let bytes = encoded(0, &body(1000, 1));
     let mut tries = 0;
@@ -453,7 +453,7 @@ fn commands_alone_take_no_memory() {
         filler.append(&frame[1500..]).unwrap();
         assert_eq!(scan(&mut filler), Ok(1));
         assert!(read(&mut reader) == Some((0, body(2000, n))));
-        assert!(!reader.ready());
+        assert!(!reader.is_ready());
     }
 }
 
@@ -464,7 +464,7 @@ fn commands_between_the_parts_of_a_message_take_no_memory() {
         let (mut filler, mut reader) = inbound();
         for n in 0..3 {
             fill(&mut filler, &encoded(MORE, &body(part, n)), 5000);
-            assert!(!reader.ready());
+            assert!(!reader.is_ready());
             for _ in 0..20_000 / ping.len() {
                 filler.append(&ping).unwrap();
                 while filler.next_frame(None).expect("well formed").is_some() {}
@@ -481,53 +481,53 @@ fn commands_between_the_parts_of_a_message_take_no_memory() {
             assert_eq!(scan(&mut filler), Ok(1));
             assert!(read(&mut reader) == Some((MORE, body(part, n))));
             assert!(read(&mut reader) == Some((0, body(2000, n))));
-            assert!(!reader.ready());
+            assert!(!reader.is_ready());
         }
     }
 }
 
 #[test]
-fn a_queue_that_is_read_gives_up_its_memory() {
+fn fully_read_queue_releases_its_memory() {
     let (mut filler, mut reader) = inbound();
-    assert!(reader.rest(&mut filler), "there is none yet");
+    assert!(reader.release_memory(&mut filler), "there is none yet");
     for (n, len) in [10, 400, 5000, 0, 70_000, 3].into_iter().enumerate() {
         let stream = [encoded(MORE, &body(len, n)), encoded(0, &body(len, n + 1))].concat();
         let (before, after) = stream.split_at(stream.len() / 2);
         fill(&mut filler, before, 4096);
-        assert!(!reader.ready());
-        assert!(!reader.rest(&mut filler), "a part has come");
+        assert!(!reader.is_ready());
+        assert!(!reader.release_memory(&mut filler), "a part has come");
         fill(&mut filler, after, 4096);
-        assert!(!reader.rest(&mut filler));
+        assert!(!reader.release_memory(&mut filler));
         assert!(read(&mut reader) == Some((MORE, body(len, n))));
-        assert!(!reader.rest(&mut filler));
+        assert!(!reader.release_memory(&mut filler));
         assert!(read(&mut reader) == Some((0, body(len, n + 1))));
         // An incomplete frame, which is then lost with its connection.
         filler.append(&[0, 9, 1]).unwrap();
-        assert!(!reader.rest(&mut filler));
+        assert!(!reader.release_memory(&mut filler));
         filler.truncate_to_published();
         assert!(reader.holds_memory());
-        assert!(reader.rest(&mut filler) && !reader.holds_memory(), "message {n}");
-        assert_eq!((filler.backlog(), reader.queued(), reader.ready()), (0, 0, false));
+        assert!(reader.release_memory(&mut filler) && !reader.holds_memory(), "message {n}");
+        assert_eq!((filler.backlog(), reader.queued(), reader.is_ready()), (0, 0, false));
         fill_once(&mut filler, b"");
         filler.truncate_to_published();
         filler.forget_commands();
-        assert!(reader.rest(&mut filler));
+        assert!(reader.release_memory(&mut filler));
     }
 }
 
 #[test]
-fn no_queue_gives_up_the_memory_of_another() {
+fn release_memory_rejects_other_queue() {
     let (mut filler, mut reader) = inbound();
     let (mut other, _) = inbound();
     fill(&mut filler, &encoded(0, b"mine"), 100);
     assert!(read(&mut reader).is_some());
-    assert!(!reader.rest(&mut other));
+    assert!(!reader.release_memory(&mut other));
     fill(&mut filler, &encoded(0, b"again"), 100);
     assert_eq!(read(&mut reader), Some((0, b"again".to_vec())));
 }
 
 #[test]
-fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
+fn short_scan_stops_at_first_unwanted_message() {
     let (mut filler, mut reader) = inbound();
     for (flags, len) in [(MORE, 0), (0, 3), (MORE, 0), (0, 5), (0, 3)] {
         filler.append(&encoded(flags, &body(len, len))).unwrap();

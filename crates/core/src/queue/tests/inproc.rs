@@ -21,7 +21,7 @@ fn frames_of_every_length_arrive() {
             let mut message = Message::from_slice(b"former");
             assert!(reader.read_message(&mut message).unwrap().is_some());
             assert!(message.as_slice() == bytes && !message.more());
-            assert!(!reader.ready() && reader.head().is_none() && reader.skip().is_none());
+            assert!(!reader.is_ready() && reader.head().is_none() && reader.skip().is_none());
             assert_eq!((reader.queued(), writer.in_flight()), (0, 0));
         }
     }
@@ -82,7 +82,7 @@ fn a_short_buffer_gets_the_beginning() {
         assert_eq!(out, bytes[..3]);
         assert_eq!(reader.read_into(&mut []).map(|h| h.len), Some(len));
     }
-    assert!(!reader.ready());
+    assert!(!reader.is_ready());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_limit_is_exact() {
         for _ in 0..limit {
             assert!(reader.skip().is_some());
         }
-        assert!(!reader.ready(), "an empty queue gives credit");
+        assert!(!reader.is_ready(), "an empty queue gives credit");
         assert_eq!(send_until_full(&mut writer), limit);
         assert!(reader.skip().is_some());
         reader.credit();
@@ -217,7 +217,7 @@ fn nothing_of_a_rolled_back_message_is_read() {
         writer.append(MORE, &body(round * 50, 1)).unwrap();
         writer.append_message(0, &mut Message::from_slice(&body(9000, 1))).unwrap();
         writer.rollback();
-        assert!(!reader.ready());
+        assert!(!reader.is_ready());
         writer.append(0, &[round as u8; 60]).unwrap();
         writer.publish();
         assert_eq!(read(&mut reader), Some((0, vec![round as u8; 60])));
@@ -239,18 +239,22 @@ fn bodies_by_reference_count_as_they_would_on_the_wire() {
         writer.publish();
         all += (encoded(MORE, b"beside").len() + encoded(0, bytes).len()) as u64;
         assert_eq!(writer.written(), (round as u64 + 1, all));
-        assert!(writer.ahead() <= all && writer.is_ahead(writer.ahead()) && !writer.is_ahead(all + 1));
+        assert!(
+            writer.wire_bytes_in_flight() <= all
+                && writer.has_wire_bytes_in_flight(writer.wire_bytes_in_flight())
+                && !writer.has_wire_bytes_in_flight(all + 1)
+        );
     }
-    assert_eq!(writer.ahead(), all);
+    assert_eq!(writer.wire_bytes_in_flight(), all);
     writer.append_kept(MORE, &mut foreign(unsent, &freed)).unwrap();
     writer.rollback();
-    assert_eq!((freed.load(Ordering::SeqCst), writer.ahead()), (1, all));
+    assert_eq!((freed.load(Ordering::SeqCst), writer.wire_bytes_in_flight()), (1, all));
     while let Some(head) = reader.head() {
         assert_eq!(reader.skip(), Some(head));
     }
-    assert_eq!((reader.read(), writer.written()), ((6, all), (6, all)));
-    assert!(!reader.ready());
-    assert_eq!((writer.ahead(), writer.is_ahead(1)), (0, false));
+    assert_eq!((reader.read_counts(), writer.written()), ((6, all), (6, all)));
+    assert!(!reader.is_ready());
+    assert_eq!((writer.wire_bytes_in_flight(), writer.has_wire_bytes_in_flight(1)), (0, false));
 }
 
 #[test]
@@ -261,16 +265,16 @@ fn credit_for_bodies_by_reference_comes_by_their_bytes() {
         writer.append_message(0, &mut Message::from_slice(&body(20_000, 1))).unwrap();
         writer.publish();
     }
-    assert_eq!(writer.ahead(), 100 * each);
+    assert_eq!(writer.wire_bytes_in_flight(), 100 * each);
     for read in 1..=40 {
         assert!(reader.skip().is_some());
         // Every fourth message completes 64 KiB.
-        assert_eq!(writer.ahead(), (100 - read / 4 * 4) * each);
+        assert_eq!(writer.wire_bytes_in_flight(), (100 - read / 4 * 4) * each);
     }
 }
 
 #[test]
-fn the_bit_of_a_parcel_means_nothing_in_what_came_from_the_network() {
+fn parcel_flag_from_network_is_ignored() {
     let (mut filler, mut reader) = inbound();
     let mut frame = encoded(0, &[7; 40]);
     frame[0] |= 0x80;

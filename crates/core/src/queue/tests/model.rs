@@ -81,7 +81,7 @@ fn read_all(reader: &mut FrameReader, seed: u64) {
     let mut random = Random(seed ^ 0x55);
     for n in 0..MESSAGES {
         for (flags, body) in message(seed, n) {
-            while !reader.ready() {
+            while !reader.is_ready() {
                 thread::yield_now();
             }
             match random.below(5) {
@@ -103,7 +103,7 @@ fn read_all(reader: &mut FrameReader, seed: u64) {
             }
         }
     }
-    assert!(!reader.ready());
+    assert!(!reader.is_ready());
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Tests of `Slot` and `Inbox`.
+//! Tests of `LatestMessage` and `Inbox`.
 
 use super::*;
 use std::sync::{Arc, Condvar, Mutex};
 
 #[test]
 fn a_slot_keeps_the_newest() {
-    let slot = Slot::new();
+    let slot = LatestMessage::new();
     assert!(!slot.is_full() && slot.take().is_none());
     let freed = AtomicUsize::new(0);
     let bytes = [1; 10];
@@ -46,15 +46,15 @@ impl Unpark for Bell {
 #[test]
 fn news_wake_a_parked_owner_only() {
     let inbox = Inbox::new(Bell::default());
-    assert!(!inbox.pending());
+    assert!(!inbox.has_pending());
     inbox.push(1);
-    inbox.nudge();
-    assert!(inbox.pending() && !inbox.parked_hint());
+    inbox.wake_if_parked();
+    assert!(inbox.has_pending() && !inbox.parked_hint());
     assert_eq!(inbox.waker().rung(), 0);
     assert!(!inbox.prepare_park(), "something is pending");
     inbox.push(2);
     assert!(inbox.drain().into_iter().eq([1, 2]));
-    assert!(!inbox.pending());
+    assert!(!inbox.has_pending());
     assert_eq!(inbox.waker().rung(), 0);
     assert!(inbox.prepare_park() && inbox.parked_hint());
     inbox.push(3);
@@ -63,10 +63,10 @@ fn news_wake_a_parked_owner_only() {
     inbox.finish_park();
     assert!(inbox.drain().into_iter().eq([3, 4]));
     assert!(inbox.prepare_park());
-    inbox.nudge();
+    inbox.wake_if_parked();
     assert_eq!(inbox.waker().rung(), 1);
     inbox.finish_park();
-    assert!(!inbox.pending() && !inbox.parked_hint());
+    assert!(!inbox.has_pending() && !inbox.parked_hint());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_exposed_descriptor_is_woken_for_everything() {
     assert!(inbox.parked_hint());
     inbox.push(());
     inbox.push(());
-    inbox.nudge();
+    inbox.wake_if_parked();
     assert_eq!(inbox.waker().rung(), 3);
 }
 

@@ -205,7 +205,7 @@ fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
     for (taken, beside) in [(0, 0), (1, 0), (24, 0), (25, 0), (74, 0), (3, 74), (100, 1), (0, 49), (500, 0)] {
         let (mut writer, mut drain) = outbound();
         writer.set_limit_in_steps(500);
-        (0..beside).for_each(|_| writer.count_beside());
+        (0..beside).for_each(|_| writer.count_bypass());
         let mut sent = beside;
         for _ in 0..taken {
             writer.append(0, b"b").unwrap();
@@ -316,28 +316,28 @@ fn looking_at_an_unused_chain_does_nothing() {
 }
 
 #[test]
-fn a_queue_that_is_drained_gives_up_its_memory() {
+fn drained_queue_releases_its_memory() {
     let (mut writer, mut drain) = outbound();
-    assert!(writer.rest(&mut drain) && !writer.holds_memory());
+    assert!(writer.release_memory(&mut drain) && !writer.holds_memory());
     for (n, len) in [10, 100, 5000, 0, 70_000, 300].into_iter().enumerate() {
         writer.append(MORE, &body(len, n)).unwrap();
-        assert!(!writer.rest(&mut drain), "a part is there");
+        assert!(!writer.release_memory(&mut drain), "a part is there");
         writer.append_message(0, &mut Message::from_vec(body(len, n))).unwrap();
         writer.publish();
         let all = [encoded(MORE, &body(len, n)), encoded(0, &body(len, n))].concat();
         // Written in part, and then all again.
         assert_eq!(drain.pending(), all.len() as u64);
         drain.advance(all.len() as u64 - 1);
-        assert!(!writer.rest(&mut drain));
+        assert!(!writer.release_memory(&mut drain));
         drain.rewind();
-        assert!(!writer.rest(&mut drain));
+        assert!(!writer.release_memory(&mut drain));
         assert!(drained(&mut drain, 3) == all);
         // A message that is rolled back.
         writer.append(0, &body(len, n)).unwrap();
-        assert!(!writer.rest(&mut drain));
+        assert!(!writer.release_memory(&mut drain));
         writer.rollback();
         assert!(writer.holds_memory());
-        assert!(writer.rest(&mut drain) && !writer.holds_memory(), "message {n}");
+        assert!(writer.release_memory(&mut drain) && !writer.holds_memory(), "message {n}");
         assert_eq!((drain.pending(), writer.in_flight(), writer.unflushed_bytes()), (0, 0, 0));
         drain.rewind();
         writer.rollback();
@@ -355,7 +355,7 @@ fn messages_by_reference_are_dropped_once() {
         writer.append_message(0, &mut foreign(&big, &freed)).unwrap();
         writer.publish();
         assert!(drained(&mut drain, 2) == encoded(0, &big));
-        assert!(writer.rest(&mut drain));
+        assert!(writer.release_memory(&mut drain));
         assert_eq!(freed.load(Ordering::SeqCst), n);
     }
 }
@@ -395,10 +395,10 @@ fn the_very_first_segment_of_a_lean_queue_holds_little() {
             let mut rooms = Vec::new();
             for n in 0..3 {
                 writer.append(0, &body(len, n)).unwrap();
-                rooms.push(writer.room());
+                rooms.push(writer.segment_space());
                 writer.publish();
                 assert!(drained(&mut drain, 20) == encoded(0, &body(len, n)));
-                assert!(writer.rest(&mut drain));
+                assert!(writer.release_memory(&mut drain));
             }
             assert_eq!(rooms[1], rooms[2]);
             assert_eq!(rooms[0] < rooms[1], lean && len <= 100, "length {len}");

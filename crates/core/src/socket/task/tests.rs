@@ -14,7 +14,7 @@ use tautline_io::poll::{self, PollFd};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const RESTS: [Rest; 2] = [Rest::IoThread, Rest::Descriptors];
+const RESTS: [WaitMode; 2] = [WaitMode::IoThread, WaitMode::Descriptors];
 
 /// The waker of a task that has its own thread.
 struct Alarm {
@@ -30,20 +30,20 @@ impl Wake for Alarm {
 }
 
 /// Runs one wait to its end, as an executor would.
-fn await_ready(socket: &mut Socket, events: i16, rest: Rest) -> Result<(), Error> {
+fn await_ready(socket: &mut Socket, events: i16, rest: WaitMode) -> Result<(), Error> {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
     let waker = Waker::from(alarm.clone());
     let descriptors = socket.descriptors().unwrap();
     let mut fds: Vec<PollFd> = descriptors.iter().map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN)).collect();
-    let mut patience = Patience::default();
+    let mut patience = WaitState::default();
     loop {
         if let Poll::Ready(result) = socket.poll_ready(events, &mut patience, rest, &waker) {
             return result;
         }
         while !alarm.rung.swap(false, SeqCst) {
             match rest {
-                Rest::IoThread => thread::park(),
-                Rest::Descriptors => {
+                WaitMode::IoThread => thread::park(),
+                WaitMode::Descriptors => {
                     if poll::poll(&mut fds, None).unwrap() > 0 {
                         break;
                     }
@@ -53,7 +53,7 @@ fn await_ready(socket: &mut Socket, events: i16, rest: Rest) -> Result<(), Error
     }
 }
 
-fn recv(socket: &mut Socket, rest: Rest) -> Result<Vec<u8>, Error> {
+fn recv(socket: &mut Socket, rest: WaitMode) -> Result<Vec<u8>, Error> {
     let mut message = Message::new();
     loop {
         match socket.recv_message(&mut message, Flags::DONTWAIT) {
@@ -63,7 +63,7 @@ fn recv(socket: &mut Socket, rest: Rest) -> Result<Vec<u8>, Error> {
     }
 }
 
-fn send(socket: &mut Socket, body: &[u8], rest: Rest) -> Result<(), Error> {
+fn send(socket: &mut Socket, body: &[u8], rest: WaitMode) -> Result<(), Error> {
     loop {
         match socket.send(body, Flags::DONTWAIT) {
             Err(Error::Again) => await_ready(socket, POLLOUT, rest)?,
@@ -158,8 +158,8 @@ fn an_abandoned_wait_leaves_the_socket_usable() {
             let context = Context::new();
             let [mut pull, mut push] =
                 pair(&context, [SocketType::Pull, SocketType::Push], "tcp://127.0.0.1:*");
-            let mut patience = Patience::default();
-            while !patience.is_resting() {
+            let mut patience = WaitState::default();
+            while !patience.is_sleeping() {
                 let polled = pull.poll_ready(POLLIN, &mut patience, rest, Waker::noop());
                 // The news of the connection may arrive in between.
                 assert!(!matches!(polled, Poll::Ready(Err(_))));
@@ -186,7 +186,8 @@ fn a_corked_socket_writes_when_the_cork_is_gone() {
         push.send(b"first", Flags::NONE).unwrap();
         assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
         // The I/O thread may know of this message, and would then also write the next one.
-        while push.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.connection().unwrap().watched.is_set()) {
+        while push.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.connection().unwrap().residual_mark.is_set())
+        {
             thread::yield_now();
         }
 

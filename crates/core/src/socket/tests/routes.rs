@@ -85,7 +85,7 @@ fn a_second_peer_has_its_turn() {
 }
 
 #[test]
-fn a_second_sender_is_heard_fairly() {
+fn second_sender_is_received_fairly() {
     let bench = Bench::new();
     let (mut pull, mut first) = bench.pair(SocketType::Pull, SocketType::Push);
     (0..3).for_each(|_| send(&mut first, &[b"a"]));
@@ -140,7 +140,7 @@ fn the_high_water_mark_holds() {
 }
 
 #[test]
-fn a_router_asks_for_an_address_after_each_message() {
+fn router_expects_routing_id_before_each_message() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_MANDATORY, &1_i32.to_ne_bytes()).unwrap();
@@ -166,7 +166,7 @@ fn a_router_asks_for_an_address_after_each_message() {
 }
 
 #[test]
-fn a_name_means_the_peer_that_has_it() {
+fn routing_id_addresses_its_current_peer() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.set_option(ROUTER_HANDOVER, &1_i32.to_ne_bytes()).unwrap();
@@ -191,9 +191,9 @@ fn a_name_means_the_peer_that_has_it() {
         send(&mut router, &[name.as_bytes(), b"e"]);
         assert_eq!(parts(&mut first), ["e"], "it is still there");
         drop(first);
-        let before = router.pipes.left.unroutable();
+        let before = router.pipes.shared.unroutable();
         send(&mut router, &[name.as_bytes(), b"f"]);
-        assert_eq!(router.pipes.left.unroutable(), before + 1, "nobody has it");
+        assert_eq!(router.pipes.shared.unroutable(), before + 1, "nobody has it");
     }
 }
 
@@ -210,7 +210,7 @@ const NAMES: [&str; 8] = [
 ];
 
 #[test]
-fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
+fn peers_in_predicted_order_bypass_the_pattern() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.bind("inproc://routes").unwrap();
@@ -222,17 +222,20 @@ fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
         }
     }
     for name in NAMES.iter().filter(whole) {
-        assert!(router.pattern.routes.begin(&mut router.pipes, name.as_bytes()), "{name}");
+        assert!(router.pattern.routes.try_begin_addressed(&mut router.pipes, name.as_bytes()), "{name}");
         send(&mut router, &[b"y"]);
     }
-    assert!(!router.pattern.routes.begin(&mut router.pipes, NAMES[0].as_bytes()), "not the next one");
-    assert!(!router.pattern.routes.begin(&mut router.pipes, b""));
+    assert!(
+        !router.pattern.routes.try_begin_addressed(&mut router.pipes, NAMES[0].as_bytes()),
+        "not the next one"
+    );
+    assert!(!router.pattern.routes.try_begin_addressed(&mut router.pipes, b""));
     // A router answers the peer that it has just received from.
     send(&mut dealers[2], &[b"question"]);
     assert_eq!(parts(&mut router), ["seven77+", "question"]);
-    assert!(router.pattern.routes.begin(&mut router.pipes, NAMES[2].as_bytes()));
+    assert!(router.pattern.routes.try_begin_addressed(&mut router.pipes, NAMES[2].as_bytes()));
     assert!(
-        !router.pattern.routes.begin(&mut router.pipes, NAMES[2].as_bytes()),
+        !router.pattern.routes.try_begin_addressed(&mut router.pipes, NAMES[2].as_bytes()),
         "that is a part of the message"
     );
     send(&mut router, &[b"answer"]);
@@ -247,7 +250,7 @@ fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
 }
 
 #[test]
-fn in_whatever_order_each_peer_gets_what_it_is_sent() {
+fn each_peer_gets_its_messages_in_any_send_order() {
     for seed in 0..20 {
         let mut random = tautline_testkit::XorShift::new(seed);
         let bench = Bench::new();
@@ -302,7 +305,7 @@ fn in_whatever_order_each_peer_gets_what_it_is_sent() {
 }
 
 #[test]
-fn a_router_tells_whose_each_message_is() {
+fn router_delivers_routing_id_before_each_message() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.bind("inproc://routes").unwrap();
@@ -321,7 +324,7 @@ fn a_router_tells_whose_each_message_is() {
 }
 
 #[test]
-fn what_a_router_has_begun_is_dropped_with_its_peer() {
+fn unfinished_router_message_is_dropped_with_its_peer() {
     let bench = Bench::new();
     let mut router = bench.context.socket(SocketType::Router).unwrap();
     router.bind("inproc://routes").unwrap();
@@ -330,13 +333,13 @@ fn what_a_router_has_begun_is_dropped_with_its_peer() {
     router.send(b"gone", Flags::MORE).unwrap();
     drop(dealer);
     send(&mut router, &[b"lost"]);
-    assert_eq!(router.pipes.left.unroutable(), 0, "it had somewhere to go when it was begun");
+    assert_eq!(router.pipes.shared.unroutable(), 0, "it had somewhere to go when it was begun");
     send(&mut router, &[b"gone", b"lost"]);
-    assert_eq!(router.pipes.left.unroutable(), 1, "an address again, and nobody's");
+    assert_eq!(router.pipes.shared.unroutable(), 1, "an address again, and nobody's");
 }
 
 #[test]
-fn a_filter_that_changes_applies_to_the_next_message() {
+fn changed_filter_applies_to_next_message() {
     let bench = Bench::new();
     let (mut publisher, mut subscriber) = bench.pair(SocketType::Pub, SocketType::Sub);
     subscriber.set_option(SUBSCRIBE, b"").unwrap();
@@ -396,7 +399,7 @@ fn large_and_owned_parts_go_by_routes_too() {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_forgotten_with_its_last_message() {
+fn ended_pipe_is_removed_after_its_last_message() {
     for kind in [SocketType::Router, SocketType::Pull] {
         let bench = Bench::new();
         let sender = if kind == SocketType::Router { SocketType::Dealer } else { SocketType::Push };
@@ -415,7 +418,7 @@ fn a_peer_that_is_gone_is_forgotten_with_its_last_message() {
 }
 
 #[test]
-fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
+fn cancelled_subscription_ends_the_route_in_any_call() {
     type Look = fn(&mut Socket);
     let looks: [Look; 3] = [
         |publisher| assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1)),
@@ -441,7 +444,7 @@ fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
 fn send_until_routed(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
     for number in 0..500 {
         let body = number.to_string();
-        let routed = publisher.pattern.routes.send_at_once(&mut publisher.pipes, body.as_bytes(), true);
+        let routed = publisher.pattern.routes.try_send_short(&mut publisher.pipes, body.as_bytes(), true);
         if !routed {
             publisher.send(body.as_bytes(), Flags::NONE).unwrap();
             // A subscriber with an empty queue follows.
@@ -458,7 +461,7 @@ fn send_until_routed(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
 /// Uses connections, so that the two subscribers are a group, which gets its messages by a
 /// broadcast.
 #[test]
-fn a_group_gets_everything_until_something_changes() {
+fn group_route_lasts_until_subscriptions_change() {
     const RCVTIMEO: i32 = 27;
     const XPUB_VERBOSER: i32 = 78;
     let context = Context::new();

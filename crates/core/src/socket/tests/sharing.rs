@@ -30,7 +30,7 @@ fn shares(option: i32, bytes: i32, bound: bool) -> bool {
 }
 
 #[test]
-fn only_a_buffer_smaller_than_the_shared_memory_keeps_ipc_from_it() {
+fn small_socket_buffer_disables_shared_memory() {
     with_watchdog(Duration::from_secs(60), "buffers", || {
         let capacity = SHARED_CAPACITY as i32;
         for option in [SNDBUF, RCVBUF] {

@@ -10,13 +10,13 @@ fn us(n: u64) -> u64 {
 
 /// Returns a rule for a thread that has not written yet.
 fn rule() -> FlushRule {
-    spent::forget();
+    write_time::forget();
     FlushRule::default()
 }
 
 /// Writes at `now`, which takes 10 µs. Returns the end of the write.
 fn write(rule: &mut FlushRule, now: u64) -> u64 {
-    rule.flushed(now, now + us(10), true);
+    rule.record_flush(now, now + us(10), true);
     now + us(10)
 }
 
@@ -30,16 +30,16 @@ fn the_first_message_of_a_lull_is_written_at_once() {
 /// Programs often send the first messages before a connection exists, and such a write ends at
 /// once.
 #[test]
-fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
+fn write_cost_is_learned_after_cheap_first_write() {
     for first in 1..50 {
         let mut rule = rule();
         rule.count();
-        rule.flushed(us(1000), us(1000) + first, false);
+        rule.record_flush(us(1000), us(1000) + first, false);
         let (mut now, mut writes) = (us(2000), 0);
         for _ in 0..100_000 {
             now += us(1) / 10;
             if rule.count() && rule.decide(now, 66, 64, false) == Decision::Flush {
-                rule.flushed(now, now + us(2), true);
+                rule.record_flush(now, now + us(2), true);
                 now += us(2);
                 writes += 1;
             }
@@ -58,7 +58,7 @@ fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
         for _ in 0..100 {
             rule.count();
             if rule.decide(now, 66, 64, true) == Decision::Flush {
-                rule.flushed(now, now + cost, true);
+                rule.record_flush(now, now + cost, true);
                 now += cost;
                 flushes += 1;
             }
@@ -85,8 +85,8 @@ fn a_full_write_is_all_that_goes_into_one_segment() {
 #[test]
 fn the_next_look_of_a_stream_is_where_its_write_is_full() {
     let mut rule = rule();
-    (0..600).for_each(|_| assert!(rule.count() || rule.since < rule.next));
-    rule.flushed(us(1000), us(1020), true);
+    (0..600).for_each(|_| assert!(rule.count() || rule.unflushed_messages < rule.next));
+    rule.record_flush(us(1000), us(1020), true);
     let mut pending = 0;
     loop {
         pending += framed(1024);
@@ -116,7 +116,7 @@ fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
 }
 
 #[test]
-fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
+fn end_of_repeated_burst_is_written_at_once() {
     let mut rule = rule();
     assert_eq!(burst(&mut rule, us(1000), 3), [1]);
     assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first burst is known now");
@@ -125,7 +125,7 @@ fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
 }
 
 #[test]
-fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
+fn end_of_long_burst_is_predicted_with_few_checks() {
     let mut rule = rule();
     for (round, length) in [1000, 77, 300, 300, 1000, 77].into_iter().enumerate() {
         let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
@@ -135,7 +135,7 @@ fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
 }
 
 #[test]
-fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
+fn unpredicted_messages_are_written_by_owner_or_driver() {
     let mut rule = rule();
     let mut burst = |at: u64, messages: u64| {
         let mut now = us(at);
@@ -150,8 +150,9 @@ fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
         });
         decisions.collect::<Vec<_>>()
     };
-    let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
-    let (unforeseen, foreseen) = (Decision::Later(Rest::Unforeseen), Decision::Later(Rest::Foreseen));
+    let (flush, told) = (Decision::Flush, Decision::Later(Deferred::WatchNotified));
+    let (unforeseen, foreseen) =
+        (Decision::Later(Deferred::Unassigned), Decision::Later(Deferred::Predicted));
     assert_eq!(burst(1000, 4), [flush, unforeseen, told, told]);
     for round in 2..2 + u64::from(HABIT) {
         assert_eq!(burst(1000 * round, 4), [flush, unforeseen, told, flush], "round {round}");
@@ -166,7 +167,7 @@ fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
 }
 
 #[test]
-fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver() {
+fn interruption_ends_no_burst_and_wakes_no_driver() {
     let mut rule = rule();
     for round in 1..20 {
         let _ = burst(&mut rule, us(1000 * round), 10);
@@ -187,7 +188,7 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver
         .collect();
     let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
     assert_eq!(written, [7, 10], "when the sender continues, and at the end");
-    assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
+    assert!(!decisions.contains(&Decision::Later(Deferred::Unassigned)));
     assert_eq!(rule.bursts.lengths, [10; 4]);
     assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
     assert_eq!(
@@ -228,7 +229,7 @@ fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
         for number in 1..=messages {
             now += ticks(work);
             if rule.count() && rule.decide(now, 66, 64, reply) == Decision::Flush {
-                rule.flushed(now, now + us(10), true);
+                rule.record_flush(now, now + us(10), true);
                 now += us(10);
                 written.push(number);
             }
@@ -238,7 +239,7 @@ fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
 }
 
 #[test]
-fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
+fn short_predicted_burst_is_written_when_complete() {
     assert_eq!(held(100, 10, 1000, false), [10]);
     assert_eq!(held(100, 2, 1000, false), [2]);
     assert_eq!(held(100, 10, 1000, true).first(), Some(&1), "a peer waits for it");
@@ -248,7 +249,7 @@ fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
 }
 
 #[test]
-fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
+fn held_burst_is_written_when_late() {
     let mut rule = FlushRule { cost: us(8), ..rule() };
     rule.bursts.flushed = 10;
     rule.bursts.lengths = [10; 4];
@@ -257,11 +258,11 @@ fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
         rule.count();
         rule.decide(at, 66, 64, false)
     };
-    let foreseen = Decision::Later(Rest::Foreseen);
+    let foreseen = Decision::Later(Deferred::Predicted);
     let first = us(5000);
     assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
     assert_eq!(decide(first + us(9)), Decision::Flush);
-    rule.flushed(first + us(9), first + us(10), true);
+    rule.record_flush(first + us(9), first + us(10), true);
     assert!(!rule.bursts.holds(us(1000), rule.cost), "the next burst is not held");
 }
 
@@ -286,15 +287,15 @@ fn time_that_others_took_is_no_lull() {
 fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
     let mut rule = rule();
     let mut batch = |at: u64| {
-        (0..100).for_each(|_| assert!(rule.count() || rule.since < rule.next));
+        (0..100).for_each(|_| assert!(rule.count() || rule.unflushed_messages < rule.next));
         let decision = rule.end_batch(at);
         if decision == Decision::Flush {
-            rule.flushed(at, at + us(2), true);
+            rule.record_flush(at, at + us(2), true);
         }
         decision
     };
-    let (flush, told) = (Decision::Flush, Decision::Later(Rest::Told));
-    let unforeseen = Decision::Later(Rest::Unforeseen);
+    let (flush, told) = (Decision::Flush, Decision::Later(Deferred::WatchNotified));
+    let unforeseen = Decision::Later(Deferred::Unassigned);
     assert_eq!([us(1000), us(1100), us(1200)].map(&mut batch), [flush; 3], "each in a lull");
     assert_eq!(
         [us(1300), us(1350), us(1400), us(1450)].map(&mut batch),
@@ -314,22 +315,25 @@ fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
 fn a_full_kernel_buffer_suspends_the_size_rule() {
     let mut rule = rule();
     rule.count();
-    rule.flushed(us(99), us(100), false);
+    rule.record_flush(us(99), us(100), false);
     rule.count();
     assert_ne!(rule.decide(us(101), FULL_BYTES * 4, 64, false), Decision::Flush);
     assert_eq!(rule.decide(us(121), FULL_BYTES * 4, 64, false), Decision::Flush);
 }
 
 #[test]
-fn the_clock_is_looked_at_less_often_however_much_waits_for_the_kernel() {
+fn clock_checks_become_rare_while_kernel_is_full() {
     let mut rule = rule();
     rule.count();
-    rule.flushed(us(1000), us(1001), false);
+    rule.record_flush(us(1000), us(1001), false);
     // One message every 250 ns.
     let looks = (1..=64_u64).filter(|number| {
         let now = us(1001) + tautline_io::clock::nanos_to_ticks(number * 250);
         let looks = rule.count();
-        assert!(!looks || rule.decide(now, 2 * FULL_BYTES, 1024, false) == Decision::Later(Rest::Told));
+        assert!(
+            !looks
+                || rule.decide(now, 2 * FULL_BYTES, 1024, false) == Decision::Later(Deferred::WatchNotified)
+        );
         looks
     });
     assert!(looks.count() < 20);
@@ -342,14 +346,14 @@ fn an_interrupted_stream_wakes_no_thread() {
         let looked = rule.count();
         let decision = looked.then(|| rule.decide(now, 66, 64, false));
         if decision == Some(Decision::Flush) {
-            rule.flushed(now, now + us(1), true);
+            rule.record_flush(now, now + us(1), true);
         }
         decision
     };
     let mut stream = |start: u64, messages: u64| -> Vec<_> {
         (0..messages).filter_map(|n| send(us(start) + us(n) / 2)).collect()
     };
-    let unforeseen = Decision::Later(Rest::Unforeseen);
+    let unforeseen = Decision::Later(Deferred::Unassigned);
     assert!(stream(1000, 50).contains(&unforeseen), "a thread must watch it");
     assert!(stream(1100, 500).contains(&unforeseen), "a burst after a burst of 25 us");
     assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");

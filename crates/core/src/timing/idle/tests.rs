@@ -1,15 +1,16 @@
 use super::*;
 
-const TIMES: Times = Times { spin: 20, near: 200, pressed: 5, much: 150, most: 4000, cores: 2 };
+const TIMES: Times =
+    Times { spin: 20, avoidable_sleep: 200, preempted_yield: 5, high_loss: 150, most: 4000, cores: 2 };
 
-fn losses() -> Losses {
-    Losses { paid: AtomicU64::new(0), rest: AtomicU64::new(0) }
+fn losses() -> YieldLosses {
+    YieldLosses { paid: AtomicU64::new(0), no_spin_before: AtomicU64::new(0) }
 }
 
 #[test]
-fn a_thread_whose_waits_end_in_sleep_looks_no_more_until_it_would_have_found_something() {
-    let mut vain = Vain(0);
-    for _ in 0..VAIN_FROM {
+fn failed_spins_stop_spinning_until_a_short_sleep() {
+    let mut vain = FailedSpins(0);
+    for _ in 0..FAILED_SPINS_LIMIT {
         assert!(!vain.expects_to_sleep());
         vain.note(true);
     }
@@ -40,10 +41,10 @@ fn lost(away: u64, starved: bool) -> u64 {
 }
 
 #[test]
-fn what_is_lost_to_others_at_work_is_a_share_of_the_time() {
+fn yield_losses_are_a_bounded_share_of_the_time() {
     for away in [10, 100, 3000] {
         let lost = lost(away, true);
-        let share = 1_000_000 / u64::from(SELDOM);
+        let share = 1_000_000 / u64::from(RARE_INTERVAL);
         assert!((share / 2..share * 3 / 2).contains(&lost), "{lost} of {share}, {away} at a time");
     }
 }
@@ -52,14 +53,14 @@ fn what_is_lost_to_others_at_work_is_a_share_of_the_time() {
 fn a_peer_on_the_same_core_is_waited_for() {
     assert!(lost(50, false) > 800_000);
     let long = lost(3000, false);
-    assert!(long < 1_000_000 / u64::from(SELDOM) * 3 / 2, "that is no peer: {long}");
+    assert!(long < 1_000_000 / u64::from(RARE_INTERVAL) * 3 / 2, "that is no peer: {long}");
 }
 
 #[test]
-fn what_is_lost_now_and_then_is_no_loss() {
+fn rare_yield_losses_do_not_stop_spinning() {
     let losses = losses();
     for round in 1..1000 {
-        let now = round * 50 * u64::from(SELDOM);
+        let now = round * 50 * u64::from(RARE_INTERVAL);
         losses.add(now, 45, &TIMES, || panic!("the rule must not count the runnable threads"));
         assert!(losses.allow(now));
     }

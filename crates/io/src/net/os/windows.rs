@@ -45,7 +45,7 @@ pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Re
 /// Has a resolution of whole seconds, rounded up.
 pub(super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::Result<()> {
     let seconds = millis / 1000 + libc::c_int::from(millis % 1000 > 0);
-    option::set_where_known(fd, libc::IPPROTO_TCP, ws::TCP_MAXRT, seconds)
+    option::set_if_supported(fd, libc::IPPROTO_TCP, ws::TCP_MAXRT, seconds)
 }
 
 pub(super) fn limit_unsent(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {

@@ -26,12 +26,12 @@ fn wait_for_the_end(reading: &OwnedFd) {
 }
 
 #[test]
-fn what_is_dropped_is_closed_on_another_thread() {
+fn dropped_descriptors_close_on_another_thread() {
     with_watchdog(Duration::from_secs(60), "closed", || {
         for _ in 0..100 {
             let ends: Vec<_> = (0..5).map(|_| pipe()).collect();
             let (reading, writing): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
-            drop(writing.into_iter().map(Foreign::from).collect::<Vec<_>>());
+            drop(writing.into_iter().map(PeerFd::from).collect::<Vec<_>>());
             reading.iter().for_each(wait_for_the_end);
         }
     });
@@ -49,12 +49,12 @@ fn a_socket_that_lingers_does_not_keep_the_thread_that_drops_it() {
         // Switched on, for a million seconds.
         let linger = [1_i32.to_ne_bytes(), 1_000_000_i32.to_ne_bytes()].concat();
         crate::net::option::set_bytes(near.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
-        drop(Foreign::from(OwnedFd::from(near)));
+        drop(PeerFd::from(OwnedFd::from(near)));
         // An in-line close would hang here. Once the data is read, the next descriptor is closed as
         // well.
         assert!(io::copy(&mut far, &mut io::sink()).unwrap() > 0);
         let (reading, writing) = pipe();
-        drop(Foreign::from(writing));
+        drop(PeerFd::from(writing));
         wait_for_the_end(&reading);
     });
 }
@@ -106,7 +106,7 @@ fn all_descriptors_that_can_be_sent_arrive() {
 #[cfg(linux_kernel)]
 #[test]
 fn only_a_stream_of_the_unix_domain_is_one() {
-    let is_stream = |fd: OwnedFd| Foreign::from(fd).is_stream();
+    let is_stream = |fd: OwnedFd| PeerFd::from(fd).is_stream();
     assert!(is_stream(socket_pair().unwrap().0));
     assert!(!is_stream(std::os::unix::net::UnixDatagram::unbound().unwrap().into()));
     assert!(!is_stream(std::net::TcpListener::bind("127.0.0.1:0").unwrap().into()));
@@ -117,7 +117,7 @@ fn only_a_stream_of_the_unix_domain_is_one() {
 /// Linux 6.16: no descriptor arrives.
 #[cfg(linux_kernel)]
 #[test]
-fn a_socket_that_refuses_descriptors_gets_none_until_it_admits_them() {
+fn refused_descriptors_do_not_arrive_until_allowed() {
     let (near, far) = socket_pair().unwrap();
     refuse(near.as_fd());
     if !are_refused() {
@@ -125,6 +125,6 @@ fn a_socket_that_refuses_descriptors_gets_none_until_it_admits_them() {
     }
     let send = || send_with_rights(far.as_fd(), &Sources::one(&[1]), &[far.as_fd()]);
     assert_eq!(send().unwrap_err().raw_os_error(), Some(libc::EPERM));
-    admit(near.as_fd());
+    allow(near.as_fd());
     assert_eq!(send().unwrap(), 1);
 }

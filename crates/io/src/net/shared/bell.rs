@@ -21,7 +21,7 @@ pub(super) trait Flag {
     fn load(&self) -> u32;
     fn raise(&self);
     /// Clears the flag and returns its old value.
-    fn take_down(&self) -> u32;
+    fn clear(&self) -> u32;
 }
 
 /// Implements the trait for the standard library's atomic type, and for that of the model.
@@ -37,7 +37,7 @@ macro_rules! flag {
                 self.store(1, Relaxed); // Relaxed: fence, as above.
             }
 
-            fn take_down(&self) -> u32 {
+            fn clear(&self) -> u32 {
                 self.swap(0, AcqRel)
             }
         }
@@ -47,7 +47,7 @@ macro_rules! flag {
 flag!(super::atomic::AtomicU32);
 
 /// Requests a bell before a sleep. The caller then checks its condition once more.
-pub(super) fn ask(flag: &impl Flag) {
+pub(super) fn request(flag: &impl Flag) {
     flag.raise();
     fence(SeqCst);
 }
@@ -55,9 +55,9 @@ pub(super) fn ask(flag: &impl Flag) {
 /// Returns true if the other end must be rung. Called after fulfilling a condition that the other
 /// end may wait for. `enough` tells whether the condition is fulfilled sufficiently. Returns true
 /// once per request.
-pub(super) fn is_asked_for(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
+pub(super) fn take_request(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
     fence(SeqCst);
-    flag.load() != 0 && enough() && flag.take_down() != 0
+    flag.load() != 0 && enough() && flag.clear() != 0
 }
 
 #[cfg(all(test, loom))]
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn loom_no_side_sleeps_beside_what_it_waits_for() {
+    fn loom_no_side_sleeps_while_its_condition_holds() {
         loom::model(|| {
             let shared = Arc::new(Shared::default());
             let writer = {
@@ -85,13 +85,13 @@ mod tests {
                 loom::thread::spawn(move || {
                     for n in 1..=2 {
                         shared.tail.store(n, Release);
-                        if is_asked_for(&shared.asleep, || true) {
+                        if take_request(&shared.asleep, || true) {
                             shared.bells.fetch_add(1, AcqRel);
                         }
                     }
                 })
             };
-            ask(&shared.asleep);
+            request(&shared.asleep);
             let seen = shared.tail.load(Acquire);
             writer.join().unwrap();
             let bells = shared.bells.load(Acquire);

@@ -8,9 +8,9 @@ use crate::fd::BorrowedFd;
 
 /// Type without values.
 #[derive(Debug)]
-pub(super) struct Link(Infallible);
+pub(super) struct SharedLink(Infallible);
 
-impl Link {
+impl SharedLink {
     pub(super) fn new() -> Option<Self> {
         None
     }
@@ -31,15 +31,15 @@ impl Link {
         match self.0 {}
     }
 
-    pub(super) fn listen(&self, _: BorrowedFd<'_>) -> bool {
+    pub(super) fn request_wakeup(&self, _: BorrowedFd<'_>) -> bool {
         match self.0 {}
     }
 
-    pub(super) fn listen_on(&self, _: BorrowedFd<'_>) -> bool {
+    pub(super) fn request_wakeup_again(&self, _: BorrowedFd<'_>) -> bool {
         match self.0 {}
     }
 
-    pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn space_fd(&self) -> Option<BorrowedFd<'_>> {
         match self.0 {}
     }
 }

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-use super::super::rights::Foreign;
+use super::super::rights::PeerFd;
 use super::resize::resize;
 use crate::sys::{check, retry};
 
@@ -108,7 +108,7 @@ impl Region {
 
     /// Maps a region that a peer has handed over. Fails with EINVAL if it is not such a region, and
     /// with ENOMEM if this process has reached its budget.
-    pub(super) fn accept(memory: &Foreign) -> io::Result<Region> {
+    pub(super) fn accept(memory: &PeerFd) -> io::Result<Region> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
         let raw = memory.as_fd().as_raw_fd();
         // The first check takes no lock, and tells memory from all other files, on which the calls
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_every_length_and_place_are_copied_and_nothing_beside_them() {
+    fn copies_exactly_n_bytes_at_every_position() {
         let from: Vec<u8> = (0..=255).collect();
         for (n, skip) in (0..200).flat_map(|n| (0..8).map(move |skip| (n, skip))) {
             let mut to = [0xAA; 256];

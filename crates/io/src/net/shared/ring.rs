@@ -15,7 +15,7 @@ use super::region::{CAPACITY, Region};
 const PIECE: usize = 64 * 1024;
 
 /// Writing end of a ring.
-pub(super) struct Producer {
+pub(super) struct RegionWriter {
     region: Region,
     tail: u64,
     /// Reader's position when we last read it.
@@ -23,7 +23,7 @@ pub(super) struct Producer {
 }
 
 /// Reading end of a ring.
-pub(super) struct Consumer {
+pub(super) struct RegionReader {
     region: Region,
     head: u64,
     /// Writer's position when we last read it.
@@ -35,9 +35,9 @@ fn broken() -> io::Error {
     io::Error::from_raw_os_error(libc::EPROTO)
 }
 
-impl Producer {
+impl RegionWriter {
     pub(super) fn new(region: Region) -> Self {
-        Producer { region, tail: 0, head: 0 }
+        RegionWriter { region, tail: 0, head: 0 }
     }
 
     /// True if the reader has mapped the region.
@@ -63,10 +63,10 @@ impl Producer {
         for buffer in sources.raw() {
             let (mut from, mut left) = (buffer.iov_base.cast::<u8>().cast_const(), buffer.iov_len);
             while left > 0 {
-                let mut room = self.room();
+                let mut room = self.space();
                 if room == 0 {
                     // The reader may free space only after it sees the data.
-                    self.show();
+                    self.publish();
                     shown = written;
                     room = match self.await_room(&mut prepare) {
                         Ok(room) if room > 0 => room,
@@ -87,21 +87,21 @@ impl Producer {
                 written += n;
                 self.tail += n as u64;
                 if written - shown >= PIECE {
-                    self.show();
+                    self.publish();
                     shown = written;
                 }
             }
         }
-        self.show();
+        self.publish();
         Ok(written)
     }
 
-    fn room(&self) -> usize {
+    fn space(&self) -> usize {
         // At most the capacity, because `head` is never beyond `tail`.
         CAPACITY - (self.tail - self.head) as usize
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn load_head(&mut self) -> io::Result<()> {
         // Acquire pairs with the Release of `take`: the writer overwrites bytes only after the
         // reader has copied them.
         let head = self.region.header().head.0.load(Acquire);
@@ -114,33 +114,33 @@ impl Producer {
 
     /// Looks again after finding no space. Requests a bell if the ring is still full.
     fn await_room(&mut self, prepare: &mut impl FnMut() -> bool) -> io::Result<usize> {
-        self.look()?;
-        if self.room() == 0 {
+        self.load_head()?;
+        if self.space() == 0 {
             if !prepare() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            bell::ask(&self.region.header().blocked.0);
-            self.look()?;
+            bell::request(&self.region.header().blocked.0);
+            self.load_head()?;
         }
-        Ok(self.room())
+        Ok(self.space())
     }
 
-    fn show(&self) {
+    fn publish(&self) {
         // Release pairs with the Acquire in `Consumer::look`.
         self.region.header().tail.0.store(self.tail, Release);
     }
 
     /// Returns true if the reader sleeps and a bell must be rung now. Called after `put`.
-    pub(super) fn take_sleeper(&self) -> bool {
-        bell::is_asked_for(&self.region.header().asleep.0, || true)
+    pub(super) fn take_asleep(&self) -> bool {
+        bell::take_request(&self.region.header().asleep.0, || true)
     }
 }
 
-impl Consumer {
+impl RegionReader {
     /// Accepts the region. The writer may put its bytes here from now on.
     pub(super) fn new(region: Region) -> Self {
         region.header().accepted.store(1, Release);
-        Consumer { region, head: 0, tail: 0 }
+        RegionReader { region, head: 0, tail: 0 }
     }
 
     /// Returns how many bytes of the socket precede those of the ring, once the writer has
@@ -153,7 +153,7 @@ impl Consumer {
     /// Takes the available data, as much as the buffers hold.
     pub(super) fn take(&mut self, targets: &Targets<'_>) -> io::Result<usize> {
         if self.tail == self.head {
-            self.look()?;
+            self.load_tail()?;
         }
         let mut taken = 0;
         for buffer in targets.raw() {
@@ -174,12 +174,12 @@ impl Consumer {
     /// True if there is data, according to the writer's current position.
     pub(super) fn has_bytes(&mut self) -> io::Result<bool> {
         if self.tail == self.head {
-            self.look()?;
+            self.load_tail()?;
         }
         Ok(self.tail != self.head)
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn load_tail(&mut self) -> io::Result<()> {
         // Acquire pairs with the Release in `Producer::show`.
         let tail = self.region.header().tail.0.load(Acquire);
         if tail.checked_sub(self.head).is_none_or(|n| n > CAPACITY as u64) {
@@ -192,7 +192,7 @@ impl Consumer {
     /// Returns true if the writer waits for space, there is enough now, and it must be rung. Called
     /// after `take`.
     pub(super) fn take_blocked(&mut self) -> bool {
-        bell::is_asked_for(&self.region.header().blocked.0, || {
+        bell::take_request(&self.region.header().blocked.0, || {
             // A bell for every bit of space would make the writes small.
             let tail = self.region.header().tail.0.load(Relaxed);
             let free = (CAPACITY as u64).saturating_sub(tail.wrapping_sub(self.head));
@@ -203,7 +203,7 @@ impl Consumer {
     /// Requests a bell with the next bytes. If there is data now, returns false and requests no
     /// bell.
     pub(super) fn sleep(&mut self) -> io::Result<bool> {
-        bell::ask(&self.region.header().asleep.0);
+        bell::request(&self.region.header().asleep.0);
         let something = self.has_bytes()?;
         if something {
             self.region.header().asleep.0.store(0, Relaxed);

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
 use super::region::{self, CAPACITY, HEADER, Region};
-use super::ring::{Consumer, Producer};
+use super::ring::{RegionReader, RegionWriter};
 use super::{ASK, MOST_BELLS, PATIENCE, WRITES, take_bells};
 use crate::net::Stream;
-use crate::net::rights::Foreign;
+use crate::net::rights::PeerFd;
 use crate::net::transfer::{Sources, Targets, receive_with_rights, send_with_rights, uninit};
 use crate::poll::{PollFd, poll};
 use tautline_testkit::with_watchdog;
@@ -62,7 +62,7 @@ fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             result => return result.unwrap(),
         }
-        if stream.listen() {
+        if stream.request_wakeup() {
             poll(&mut [PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN)], None).unwrap();
         }
     }
@@ -79,7 +79,7 @@ fn write_waiting(stream: &Stream, mut bytes: &[u8]) {
 }
 
 fn await_room(stream: &Stream) {
-    let (fd, readable) = stream.room();
+    let (fd, readable) = stream.space_fd();
     let events = if readable { PollFd::IN } else { PollFd::OUT };
     poll(&mut [PollFd::new(fd.as_raw_fd(), events)], None).unwrap();
 }
@@ -107,7 +107,7 @@ fn sizes(mut seed: u64) -> impl FnMut() -> usize {
 }
 
 #[test]
-fn all_bytes_come_in_order_whatever_the_pieces() {
+fn bytes_arrive_in_order_for_any_write_sizes() {
     watched("bytes", || {
         const BYTES: usize = 64 << 20;
         let (near, far) = pair();
@@ -170,7 +170,7 @@ fn both_ends_wake_each_other() {
 /// Readers that sleep on the descriptor alone, as an epoll set does, must listen after each read as
 /// soon as there is memory.
 #[test]
-fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches() {
+fn waiting_reader_misses_no_wakeup_at_the_switch() {
     watched("switch", || {
         for round in 0..300_usize {
             let (near, far) = pair();
@@ -187,8 +187,8 @@ fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches()
                 let read = far.read(&mut buffer);
                 listens = match &read {
                     _ if !far.reads_from_memory() => true,
-                    Ok(_) => far.listen_on(),
-                    Err(_) => far.listen(),
+                    Ok(_) => far.request_wakeup_again(),
+                    Err(_) => far.request_wakeup(),
                 };
                 got += read.unwrap_or(0);
             }
@@ -209,12 +209,12 @@ fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
     assert_eq!(near.write(b"memory").unwrap(), 6);
     assert_eq!(read_some(&far, 100), b"the rest");
     assert!(far.reads_from_memory());
-    assert!(!far.listen_on());
+    assert!(!far.request_wakeup_again());
     assert_eq!(read_some(&far, 100), b"memory");
 }
 
 #[test]
-fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
+fn peer_without_sharing_gets_only_the_bytes() {
     watched("plain", || {
         let (near, far) = with_plain_end();
         let sent: Vec<u8> = (0..10_000).map(byte).collect();
@@ -229,7 +229,7 @@ fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
 }
 
 /// Reads the next byte and returns the descriptors that come with it.
-fn enclosed(far: &UnixStream) -> Vec<Foreign> {
+fn enclosed(far: &UnixStream) -> Vec<PeerFd> {
     let mut byte = [0];
     let (n, rights) = receive_with_rights(far.as_fd(), &Targets::one(uninit(&mut byte))).unwrap();
     assert_eq!(n, 1);
@@ -237,7 +237,7 @@ fn enclosed(far: &UnixStream) -> Vec<Foreign> {
 }
 
 /// Closes on this thread, so that the other end sees it at once.
-fn close_now(fd: Foreign) {
+fn close_now(fd: PeerFd) {
     let fd = std::mem::ManuallyDrop::new(fd);
     // SAFETY: an open descriptor, which no other code closes.
     drop(unsafe { OwnedFd::from_raw_fd(fd.as_fd().as_raw_fd()) });
@@ -256,7 +256,7 @@ fn a_connection_that_is_not_busy_carries_no_descriptors() {
 
 /// The peer may not know us yet, so it is asked again, but not for ever.
 #[test]
-fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
+fn peer_that_closes_the_question_gets_no_offer() {
     let (near, far) = with_plain_end();
     let mut asked = Vec::new();
     for write in 1..=4 * PATIENCE {
@@ -271,7 +271,7 @@ fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     assert_eq!(asked, [32, 128, 256, 512, 1024]);
 }
 
-/// Like the test `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system
+/// Like the test `peer_that_closes_the_question_gets_no_offer`, on a system
 /// that keeps descriptors away from the peer.
 #[cfg(linux_kernel)]
 #[test]
@@ -305,10 +305,10 @@ fn an_end_that_begins_later_is_asked_again() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_yet_is_offered_memory_when_it_does() {
+fn late_answer_leads_to_an_offer() {
     let (near, far) = with_plain_end();
     (0..2 * WRITES).for_each(|_| write_waiting(&near, &[1]));
-    let mut questions: Vec<Foreign> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
+    let mut questions: Vec<PeerFd> = (0..2 * WRITES).flat_map(|_| enclosed(&far)).collect();
     let question = questions.pop().unwrap();
     assert!(questions.is_empty(), "it is asked once");
     let refused = send_with_rights(question.as_fd(), &Sources::one(&[0]), &[far.as_fd()]);
@@ -316,14 +316,14 @@ fn a_peer_that_does_not_answer_yet_is_offered_memory_when_it_does() {
         assert_eq!(crate::net::transfer::send(question.as_fd(), &Sources::one(&[0])).unwrap(), 1);
     }
     (0..2 * ASK).for_each(|_| write_waiting(&near, &[1]));
-    let offer: Vec<Foreign> = (0..2 * ASK).flat_map(|_| enclosed(&far)).collect();
+    let offer: Vec<PeerFd> = (0..2 * ASK).flat_map(|_| enclosed(&far)).collect();
     assert_eq!(offer.len(), 2);
     assert!(Region::accept(&offer[0]).is_ok());
     assert!(!take_bells(question.as_fd()), "it is closed when it is answered");
 }
 
 #[test]
-fn what_lies_in_memory_is_read_before_the_end() {
+fn shared_bytes_are_read_before_the_end() {
     let (near, far) = switched_pair();
     assert_eq!(near.write(b"the last words").unwrap(), 14);
     drop(near);
@@ -333,7 +333,7 @@ fn what_lies_in_memory_is_read_before_the_end() {
 }
 
 #[test]
-fn a_reader_that_only_looks_notices_the_end_too() {
+fn polling_reader_notices_the_end() {
     let (near, far) = switched_pair();
     drop(near);
     let mut looks = 0;
@@ -345,7 +345,7 @@ fn a_reader_that_only_looks_notices_the_end_too() {
 }
 
 #[test]
-fn a_writer_notices_that_its_reader_is_gone() {
+fn writer_notices_closed_reader() {
     let (near, far) = switched_pair();
     drop(far);
     let mut writes = 0;
@@ -362,9 +362,9 @@ fn a_writer_notices_that_its_reader_is_gone() {
 /// The peer may have read the published data. A writer that counts it as unwritten would send it
 /// twice.
 #[test]
-fn what_a_reader_could_read_before_it_went_counts_as_written() {
+fn bytes_visible_before_reader_closed_count_as_written() {
     let (near, far) = switched_pair();
-    assert!(far.listen());
+    assert!(far.request_wakeup());
     drop(far);
     assert_eq!(near.write(&[1; 100]).unwrap(), 100, "though nobody hears the bell");
     assert!(near.write(&[1; 100]).is_err());
@@ -381,14 +381,14 @@ fn what_a_reader_could_read_before_it_went_counts_as_written() {
 }
 
 #[test]
-fn room_is_told_of_when_there_is_some() {
+fn writer_is_woken_when_space_is_free() {
     let (near, far) = switched_pair();
     let mut written = 0;
     while let Ok(n) = near.write(&[1; 10_000]) {
         written += n;
     }
     assert!(would_block(near.write(&[1])));
-    let (room, readable) = near.room();
+    let (room, readable) = near.space_fd();
     assert!(readable);
     assert!(!is_ready(room, PollFd::IN));
     assert_eq!(far.read(&mut [0; 100]).unwrap(), 100);
@@ -405,26 +405,26 @@ fn room_is_told_of_when_there_is_some() {
 fn the_descriptor_tells_a_reader_that_listens_of_bytes() {
     let (near, far) = switched_pair();
     let readable = || is_ready(&far, PollFd::IN);
-    assert!(far.listen());
-    assert!(far.listen_on(), "still");
+    assert!(far.request_wakeup());
+    assert!(far.request_wakeup_again(), "still");
     assert!(!readable());
     near.write(b"one").unwrap();
     assert!(readable());
     near.write(b"two").unwrap();
     assert_eq!(read_some(&far, 4), b"onet");
-    assert!(!far.listen_on(), "there is something now");
+    assert!(!far.request_wakeup_again(), "there is something now");
     assert_eq!(read_some(&far, 4), b"wo");
     // No bell was requested.
     assert!(would_block(far.read(&mut [0])));
     near.write(b"three").unwrap();
-    assert!(!far.listen());
+    assert!(!far.request_wakeup());
     assert_eq!(read_some(&far, 10), b"three");
-    assert!(far.listen_on());
+    assert!(far.request_wakeup_again());
     assert!(!readable());
-    let _room = near.room();
+    let _room = near.space_fd();
     drop(near);
     assert!(readable());
-    assert!(!far.listen(), "the end is something to read");
+    assert!(!far.request_wakeup(), "the end is something to read");
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_peer_that_rings_without_being_asked_to_is_at_its_end() {
     near.write(b"memory").unwrap();
     send_past_memory(&near, &[0; MOST_BELLS]);
     assert_eq!(read_some(&far, 10), b"memory");
-    assert!(!far.listen());
+    assert!(!far.request_wakeup());
     assert_eq!(far.read(&mut [0; 10]).unwrap(), 0);
 }
 
@@ -462,7 +462,7 @@ fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
         let (near, far) = UnixStream::pair().unwrap();
         let near = Stream::from_fd(near.into()).unwrap();
         near.prepare_sharing();
-        crate::net::rights::admit(near.as_fd());
+        crate::net::rights::allow(near.as_fd());
         let (mut mine, yours) = UnixStream::pair().unwrap();
         let rights: Vec<_> = memory.iter().map(AsFd::as_fd).chain([yours.as_fd()]).collect();
         assert_eq!(send_with_rights(far.as_fd(), &Sources::one(&[5]), &rights).unwrap(), 1);
@@ -535,7 +535,7 @@ fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
 #[test]
 fn only_memory_of_the_known_size_is_mapped() {
     let (_region, good) = Region::create().unwrap();
-    assert!(Region::accept(&Foreign::from(good)).is_ok());
+    assert!(Region::accept(&PeerFd::from(good)).is_ok());
     let (size, seals) = (HEADER + CAPACITY, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
     let bad = [
         ("may shrink", memory(size, libc::F_SEAL_GROW)),
@@ -548,16 +548,16 @@ fn only_memory_of_the_known_size_is_mapped() {
         ("a socket", UnixStream::pair().unwrap().0.into()),
     ];
     for (what, fd) in bad {
-        assert!(Region::accept(&Foreign::from(fd)).is_err(), "{what}");
+        assert!(Region::accept(&PeerFd::from(fd)).is_err(), "{what}");
     }
 }
 
 /// Returns a region mapped at both ends.
-fn ring() -> (Producer, Consumer, Region) {
+fn ring() -> (RegionWriter, RegionReader, Region) {
     let (region, fd) = Region::create().unwrap();
-    let fd = Foreign::from(fd);
+    let fd = PeerFd::from(fd);
     let twice = || Region::accept(&fd).unwrap();
-    (Producer::new(twice()), Consumer::new(twice()), region)
+    (RegionWriter::new(twice()), RegionReader::new(twice()), region)
 }
 
 #[test]
@@ -565,14 +565,14 @@ fn positions_that_cannot_be_are_an_error() {
     let (mut producer, mut consumer, region) = ring();
     let mut bytes = [1; 100];
     let capacity = CAPACITY as u64;
-    let mut take = |consumer: &mut Consumer| consumer.take(&Targets::one(uninit(&mut bytes)));
+    let mut take = |consumer: &mut RegionReader| consumer.take(&Targets::one(uninit(&mut bytes)));
     for tail in [capacity + 1, u64::MAX, u64::MAX - 50] {
         region.header().tail.0.store(tail, SeqCst);
         assert_eq!(take(&mut consumer).unwrap_err().raw_os_error(), Some(libc::EPROTO), "{tail}");
     }
     region.header().tail.0.store(capacity, SeqCst);
     assert_eq!(take(&mut consumer).unwrap(), 100, "whatever is there");
-    let put = |producer: &mut Producer| producer.put(&Sources::one(&[2; 5000]), || true);
+    let put = |producer: &mut RegionWriter| producer.put(&Sources::one(&[2; 5000]), || true);
     while put(&mut producer).unwrap() > 0 {}
     for head in [capacity + 101, u64::MAX] {
         region.header().head.0.store(head, SeqCst);
@@ -583,7 +583,7 @@ fn positions_that_cannot_be_are_an_error() {
 /// With any position of the switch and any number of bells, the reader gets bytes or an error, and
 /// does not hang.
 #[test]
-fn a_peer_may_say_what_it_likes_in_the_region() {
+fn hostile_region_content_is_harmless() {
     watched("lies", || {
         for switch_at in [0, 1, 6, 7, 1000, u64::MAX] {
             let (far, near) = with_plain_end();

@@ -1,14 +1,18 @@
 //! Rules about peers that are unreachable or refused.
 
 use super::{LATELY, PATIENCE, hint};
-use crate::hints::{Hint, Level, Scene, counted, shown};
-use crate::words::{self, errno};
+use crate::event_text::{self, errno};
+use crate::hints::{Hint, Level, RuleInput, counted, shown};
 use crate::{Endpoint, EndpointState, Socket};
 
-pub(super) fn cannot_connect(scene: &Scene<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
+pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
     let seconds = scene.seconds(endpoint.failing_since);
     let is_up = matches!(endpoint.state, EndpointState::Connected | EndpointState::Listening);
-    if endpoint.failures == 0 || is_up || endpoint.failed_by != words::CONNECT_FAILED || seconds < PATIENCE {
+    if endpoint.failures == 0
+        || is_up
+        || endpoint.failed_by != event_text::CONNECT_FAILED
+        || seconds < PATIENCE
+    {
         return None;
     }
     let advice = match endpoint.error {
@@ -28,7 +32,7 @@ pub(super) fn cannot_connect(scene: &Scene<'_>, socket: &Socket, endpoint: &Endp
     )
 }
 
-pub(super) fn handshake_fails(scene: &Scene<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
+pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
     if endpoint.failures == 0 || !matches!(endpoint.failed_by, 0x800 | 0x2000 | 0x4000) {
         return None;
     }

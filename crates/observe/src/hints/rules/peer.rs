@@ -1,7 +1,7 @@
 //! Rules about the queues of a peer: full, dropping messages, or not read.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, Scene, about, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, about, counted, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Largest step by which the count of messages queued for the program falls.
@@ -20,7 +20,7 @@ fn taken(peer: &Peer) -> u64 {
 /// Returns the share of the time between the two readings, in per cent, for which the queue to the
 /// peer was full. Applies only if the queue is full now and then: the peer takes all messages, and
 /// has room again.
-fn full_in_bursts(scene: &Scene<'_>, peer: &Peer, before: &Peer) -> Option<u64> {
+fn full_in_bursts(scene: &RuleInput<'_>, peer: &Peer, before: &Peer) -> Option<u64> {
     let full = |peer: &Peer, now: u64| match peer.full_since {
         0 => peer.full_us,
         since => peer.full_us + now.saturating_sub(since),
@@ -31,7 +31,7 @@ fn full_in_bursts(scene: &Scene<'_>, peer: &Peer, before: &Peer) -> Option<u64> 
     (percent < 50 && has_room(peer) && has_room(before)).then_some(percent)
 }
 
-pub(super) fn drops(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
     let before = scene.peer_before(peer);
     let more = peer.dropped.saturating_sub(before.map_or(0, |before| before.dropped));
     if more == 0 {
@@ -80,7 +80,7 @@ pub(super) fn drops(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<H
     )
 }
 
-pub(super) fn full(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
     let seconds = scene.seconds(peer.full_since);
     if peer.full_since == 0 || seconds < PATIENCE || peer.state == PeerState::Lingering {
         return None;
@@ -105,7 +105,7 @@ pub(super) fn full(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hi
     )
 }
 
-pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
     // For requests and replies, a missing reply tells more; another rule reports it.
     let is_one = matches!(&*socket.type_name, "REQ" | "REP") && peer.queued_in == 1;
     if socket.options & Options::CONFLATE != 0 || peer.queued_in == 0 || is_one {

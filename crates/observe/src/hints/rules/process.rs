@@ -1,11 +1,11 @@
 //! Rules about faults that hold up the whole process.
 
 use super::{LATELY, PATIENCE, hint};
-use crate::hints::{Hint, Level, Scene};
-use crate::words::errno;
+use crate::event_text::errno;
+use crate::hints::{Hint, Level, RuleInput};
 use crate::{Socket, SocketState};
 
-pub(super) fn too_many_files(scene: &Scene<'_>) -> Option<Hint> {
+pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     let failed = |event: &&crate::Event| event.code == 0x40 && errno::TOO_MANY_FILES.contains(&event.value);
     let count = scene.reading.events.iter().filter(failed).count() as u64;
     let last = scene.reading.events.iter().rfind(failed)?;
@@ -20,7 +20,7 @@ pub(super) fn too_many_files(scene: &Scene<'_>) -> Option<Hint> {
     )
 }
 
-pub(super) fn ends_with_open(scene: &Scene<'_>) -> Option<Hint> {
+pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
     let context = scene.reading.contexts.iter().find(|context| context.terminating > 0)?;
     let seconds = scene.seconds(context.terminating);
     let open: Vec<&Socket> = scene
@@ -38,7 +38,7 @@ pub(super) fn ends_with_open(scene: &Scene<'_>) -> Option<Hint> {
     )
 }
 
-pub(super) fn left_out(scene: &Scene<'_>) -> Option<Hint> {
+pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
     let omitted = scene.reading.process.omitted;
     if omitted == 0 {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn left_out(scene: &Scene<'_>) -> Option<Hint> {
 
 /// Returns the hint about a process whose file was not written for so long that it cannot be
 /// running. Its reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
-pub fn stands_still(seconds: u64, state: Option<char>) -> Hint {
+pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
     let (why, advice) = match state {
         Some('T') => ("stopped by a signal", "SIGCONT continues it (kill -CONT, or fg in its shell)."),
         Some('t') => ("stopped by a debugger", "Continue it there, or end the debugger."),

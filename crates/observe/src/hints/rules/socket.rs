@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, Scene, counted, id_name, peer_name, shown};
+use crate::hints::{Hint, Level, RuleInput, counted, id_name, peer_name, shown};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
 /// Maximum number of peers that a hint names.
 const NAMED: usize = 3;
 
-pub(super) fn no_subscription(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     let seconds = scene.seconds(socket.since);
     let has_reason = socket.peers > 0 || scene.endpoints_of(socket.id).next().is_some();
     if socket.type_name != "SUB" || socket.subscriptions > 0 || seconds < PATIENCE || !has_reason {
@@ -23,8 +23,8 @@ pub(super) fn no_subscription(scene: &Scene<'_>, socket: &Socket) -> Option<Hint
     )
 }
 
-pub(super) fn unroutable(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
-    let more = scene.more(socket, |socket| socket.unroutable);
+pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+    let more = scene.increase(socket, |socket| socket.unroutable);
     if more == 0 {
         return None;
     }
@@ -47,8 +47,8 @@ pub(super) fn unroutable(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     )
 }
 
-pub(super) fn lost(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
-    let more = scene.more(socket, |socket| socket.lost);
+pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+    let more = scene.increase(socket, |socket| socket.lost);
     if more == 0 {
         return None;
     }
@@ -59,7 +59,7 @@ pub(super) fn lost(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     )
 }
 
-pub(super) fn lingers(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     if socket.state != SocketState::Lingering || socket.queued_out == 0 {
         return None;
     }
@@ -90,7 +90,7 @@ pub(super) fn lingers(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     )
 }
 
-pub(super) fn has_no_peers(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     let seconds = scene.seconds(socket.since);
     let mut endpoints = scene.endpoints_of(socket.id);
     if socket.state != SocketState::Open || socket.peers > 0 || seconds < 2 * BUSY {

@@ -1,12 +1,12 @@
 //! The turns of REQ and REP: which end must send the next message.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, Scene, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, counted, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Reports calls that were refused because they were out of turn.
-pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
-    let more = scene.more(socket, |socket| socket.out_of_turn);
+pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+    let more = scene.increase(socket, |socket| socket.out_of_turn);
     if more == 0 {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
 }
 
 /// Returns the peer whose reply a REQ waits for.
-fn awaited<'a>(scene: &Scene<'a>, socket: &Socket) -> Option<&'a Peer> {
+fn awaited<'a>(scene: &RuleInput<'a>, socket: &Socket) -> Option<&'a Peer> {
     if socket.messages_out <= socket.messages_in {
         return None;
     }
@@ -62,8 +62,8 @@ fn awaited<'a>(scene: &Scene<'a>, socket: &Socket) -> Option<&'a Peer> {
     (peer.state == PeerState::Connected && waits).then_some(peer)
 }
 
-pub(super) fn waits_for_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
-    let is_told = scene.more(socket, |socket| socket.out_of_turn) > 0;
+pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+    let is_told = scene.increase(socket, |socket| socket.out_of_turn) > 0;
     if socket.type_name != "REQ" || socket.queued_out > 0 || is_told {
         return None;
     }
@@ -87,8 +87,8 @@ fn owes(peer: &Peer) -> bool {
     peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
 }
 
-pub(super) fn owes_a_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
-    let is_told = scene.more(socket, |socket| socket.out_of_turn) > 0;
+pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+    let is_told = scene.increase(socket, |socket| socket.out_of_turn) > 0;
     if socket.type_name != "REP" || is_told {
         return None;
     }

@@ -6,7 +6,7 @@ use super::nacl::{self, BoxKey, long_nonce, random_bytes, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};
 use super::{READY_LEN, Random, WELCOME_LEN, take};
 use crate::command::put_frame;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::mechanism::{Mechanism, MechanismConfig, Progress};
 use crate::metadata::Metadata;
 use crate::secret::Secret;
@@ -73,10 +73,10 @@ impl Mechanism for Client {
             }
             (Step::Ready(key), b"READY") => {
                 if data.len() < READY_LEN {
-                    return Err(Clause::MalformedReady.into());
+                    return Err(Violation::MalformedReady.into());
                 }
                 let mut rest = data;
-                let counter = take::<8>(&mut rest).ok_or(Clause::MalformedReady)?;
+                let counter = take::<8>(&mut rest).ok_or(Violation::MalformedReady)?;
                 let counter = u64::from_be_bytes(*counter);
                 let list = key.open(&short_nonce(b"CurveZMQREADY---", counter), rest)?;
                 let metadata = Metadata::collect(&list)?;
@@ -85,9 +85,11 @@ impl Mechanism for Client {
             }
             // As in libzmq, READY is examined whenever it arrives, but there is no key yet to open
             // it.
-            (Step::Welcome { .. }, b"READY") if data.len() < READY_LEN => Err(Clause::MalformedReady.into()),
-            (Step::Welcome { .. }, b"READY") => Err(Clause::Cryptographic.into()),
-            _ => Err(Clause::UnexpectedCommand.into()),
+            (Step::Welcome { .. }, b"READY") if data.len() < READY_LEN => {
+                Err(Violation::MalformedReady.into())
+            }
+            (Step::Welcome { .. }, b"READY") => Err(Violation::Cryptographic.into()),
+            _ => Err(Violation::UnexpectedCommand.into()),
         }
     }
 
@@ -123,13 +125,13 @@ impl Client {
     ) -> Result<BoxKey, ProtocolError> {
         // As in libzmq, a WELCOME of the wrong length counts as a box that does not open.
         if data.len() != WELCOME_LEN {
-            return Err(Clause::Cryptographic.into());
+            return Err(Violation::Cryptographic.into());
         }
         let mut rest = data;
-        let nonce = take::<16>(&mut rest).ok_or(Clause::MalformedWelcome)?;
+        let nonce = take::<16>(&mut rest).ok_or(Violation::MalformedWelcome)?;
         let content = key.open(&long_nonce(b"WELCOME-", nonce), rest)?;
         let mut rest = &content[..];
-        let server_short = take::<32>(&mut rest).ok_or(Clause::MalformedWelcome)?;
+        let server_short = take::<32>(&mut rest).ok_or(Violation::MalformedWelcome)?;
         let cookie = rest;
 
         let vouch_nonce = random_bytes::<16>(self.random)?;

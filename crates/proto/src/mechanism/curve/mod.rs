@@ -24,15 +24,15 @@ mod traffic;
 
 use std::sync::Arc;
 
-use super::{Entry, Mechanism, MechanismConfig};
+use super::{Mechanism, MechanismConfig, MechanismInfo};
 use crate::secret::Secret;
 
 pub use nacl::public_key;
 
-pub(super) static CLIENT: Entry =
-    Entry { name: "CURVE", as_server: false, allows_older_peers: false, start: client::start };
-pub(super) static SERVER: Entry =
-    Entry { name: "CURVE", as_server: true, allows_older_peers: false, start: server::start };
+pub(super) static CLIENT: MechanismInfo =
+    MechanismInfo { name: "CURVE", as_server: false, allows_older_peers: false, start: client::start };
+pub(super) static SERVER: MechanismInfo =
+    MechanismInfo { name: "CURVE", as_server: true, allows_older_peers: false, start: server::start };
 
 /// Fills the slice with random bytes fit for keys. Returns false if there are no random bytes.
 pub type Random = fn(&mut [u8]) -> bool;

@@ -19,7 +19,7 @@ use self::rustcrypto as cipher;
 use zeroize::Zeroizing;
 
 use super::Random;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::secret::Secret;
 
 /// Number of bytes by which a box is longer than its content.
@@ -63,7 +63,7 @@ pub(super) struct BoxKey(Secret<[u8; 32]>);
 impl BoxKey {
     /// Agrees on a key: each end uses its own secret key and the public key of the other end.
     pub fn agreed(theirs: &[u8; 32], ours: &Secret<[u8; 32]>) -> Result<Self, ProtocolError> {
-        cipher::agree(theirs, ours).map(Self).ok_or(Clause::Cryptographic.into())
+        cipher::agree(theirs, ours).map(Self).ok_or(Violation::Cryptographic.into())
     }
 
     /// Wraps a key of our own.
@@ -87,10 +87,10 @@ impl BoxKey {
 
     /// Returns the content of a box.
     pub fn open(&self, nonce: &Nonce, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, ProtocolError> {
-        let (tag, body) = sealed.split_first_chunk::<TAG>().ok_or(Clause::Cryptographic)?;
+        let (tag, body) = sealed.split_first_chunk::<TAG>().ok_or(Violation::Cryptographic)?;
         let mut content = Zeroizing::new(body.to_vec());
         let genuine = cipher::PrefixKey::new(&self.0, &nonce.prefix).open(&nonce.rest, tag, &mut content);
-        if genuine { Ok(content) } else { Err(Clause::Cryptographic.into()) }
+        if genuine { Ok(content) } else { Err(Violation::Cryptographic.into()) }
     }
 }
 
@@ -107,6 +107,6 @@ impl PrefixKey {
     /// Decrypts `body` in place if the tag is genuine.
     pub fn open_in_place(&self, counter: u64, tag: &[u8; TAG], body: &mut [u8]) -> Result<(), ProtocolError> {
         let genuine = self.0.open(&counter.to_be_bytes(), tag, body);
-        if genuine { Ok(()) } else { Err(Clause::Cryptographic.into()) }
+        if genuine { Ok(()) } else { Err(Violation::Cryptographic.into()) }
     }
 }

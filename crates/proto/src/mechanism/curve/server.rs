@@ -7,7 +7,7 @@ use super::nacl::{self, BoxKey, long_nonce, random_bytes, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};
 use super::{COOKIE_LEN, HELLO_LEN, INITIATE_LEN, Random, ServerKeys, VOUCH_LEN, take};
 use crate::command::put_frame;
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::mechanism::{Mechanism, MechanismConfig, Progress};
 use crate::metadata::Metadata;
 use crate::secret::{Secret, equal};
@@ -28,13 +28,13 @@ enum Step {
         cookie: Vec<u8>,
     },
     /// Waits for the verdict of the authenticator.
-    Judgement(Peer),
-    Done(Peer),
+    Judgement(AuthenticatedClient),
+    Done(AuthenticatedClient),
     Over,
 }
 
 /// A client that has proven its key.
-struct Peer {
+struct AuthenticatedClient {
     /// Key of the rest of the connection.
     key: BoxKey,
     /// Nonce counter of the client's INITIATE.
@@ -67,7 +67,7 @@ impl Mechanism for Server {
                 let frames = vec![public.to_vec().into()];
                 Ok(Progress::Judge(Credentials { mechanism: "CURVE", frames }))
             }
-            _ => Err(Clause::UnexpectedCommand.into()),
+            _ => Err(Violation::UnexpectedCommand.into()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Mechanism for Server {
     fn stage(&mut self, max_msg_size: Option<u64>) -> Option<Box<dyn Stage>> {
         match std::mem::replace(&mut self.step, Step::Over) {
             // READY used nonce 1.
-            Step::Done(Peer { key, heard, .. }) => {
+            Step::Done(AuthenticatedClient { key, heard, .. }) => {
                 Some(Box::new(Traffic::new(key, (SERVER_PREFIX, 1), (CLIENT_PREFIX, heard), max_msg_size)))
             }
             _ => None,
@@ -108,22 +108,22 @@ impl Server {
     /// Opens HELLO, and answers with WELCOME.
     fn hello(&self, data: &[u8], out: &mut Vec<u8>) -> Result<Step, ProtocolError> {
         if data.len() != HELLO_LEN {
-            return Err(Clause::MalformedHello.into());
+            return Err(Violation::MalformedHello.into());
         }
         let mut rest = data;
         if take::<2>(&mut rest) != Some(&[1, 0]) {
-            return Err(Clause::MalformedHello.into());
+            return Err(Violation::MalformedHello.into());
         }
         // There are 72 bytes of padding, so that WELCOME is not longer than the HELLO that it
         // answers.
-        let malformed = Clause::MalformedHello;
+        let malformed = Violation::MalformedHello;
         take::<72>(&mut rest).ok_or(malformed)?;
         let client_short = take::<32>(&mut rest).ok_or(malformed)?;
         let counter = take::<8>(&mut rest).ok_or(malformed)?;
         let key = BoxKey::agreed(client_short, &self.keys.secret)?;
         let nonce = short_nonce(b"CurveZMQHELLO---", u64::from_be_bytes(*counter));
         if key.open(&nonce, rest)?.iter().any(|&octet| octet != 0) {
-            return Err(Clause::Cryptographic.into());
+            return Err(Violation::Cryptographic.into());
         }
 
         let short_secret = random_bytes::<32>(self.random)?;
@@ -152,15 +152,15 @@ impl Server {
         client_short: &[u8; 32],
         short_secret: &Secret<[u8; 32]>,
         cookie: &[u8],
-    ) -> Result<([u8; 32], Peer), ProtocolError> {
-        let malformed = Clause::MalformedInitiate;
+    ) -> Result<([u8; 32], AuthenticatedClient), ProtocolError> {
+        let malformed = Violation::MalformedInitiate;
         if data.len() < INITIATE_LEN {
             return Err(malformed.into());
         }
         let mut rest = data;
         let returned = take::<COOKIE_LEN>(&mut rest).ok_or(malformed)?;
         if !equal(returned, cookie) {
-            return Err(Clause::Cryptographic.into());
+            return Err(Violation::Cryptographic.into());
         }
         let heard = u64::from_be_bytes(*take::<8>(&mut rest).ok_or(malformed)?);
         let key = BoxKey::agreed(client_short, short_secret)?;
@@ -174,8 +174,8 @@ impl Server {
         // Compare both halves. Without the second half, a server could forward a vouch that was
         // meant for itself.
         if !equal(&vouched, &[*client_short, self.keys.public].concat()) {
-            return Err(Clause::KeyExchange.into());
+            return Err(Violation::KeyExchange.into());
         }
-        Ok((*public, Peer { key, heard, metadata: rest.to_vec() }))
+        Ok((*public, AuthenticatedClient { key, heard, metadata: rest.to_vec() }))
     }
 }

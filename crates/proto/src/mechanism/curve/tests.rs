@@ -5,7 +5,7 @@ use super::nacl::{BoxKey, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};
 use super::*;
 use crate::command::{put_ping, put_subscribe};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{self, COMMAND, MORE};
 use crate::mechanism::Progress;
 use crate::stage::Stage;
@@ -146,8 +146,12 @@ fn boxes_are_those_of_nacl() {
 
 #[test]
 fn every_other_length_is_malformed() {
-    let clauses =
-        [Clause::MalformedHello, Clause::Cryptographic, Clause::MalformedInitiate, Clause::MalformedReady];
+    let clauses = [
+        Violation::MalformedHello,
+        Violation::Cryptographic,
+        Violation::MalformedInitiate,
+        Violation::MalformedReady,
+    ];
     let names = [&b"HELLO"[..], b"WELCOME", b"INITIATE", b"READY"];
     for (step, (clause, name)) in clauses.into_iter().zip(names).enumerate() {
         let shortest = [HELLO_LEN, WELCOME_LEN, INITIATE_LEN, READY_LEN][step];
@@ -158,7 +162,7 @@ fn every_other_length_is_malformed() {
             assert_eq!(fault, clause.into(), "{step} cut at {cut}");
             // A second attempt fails.
             let again = taker.receive(name, &data, &mut Vec::new()).unwrap_err();
-            assert_eq!(again, Clause::UnexpectedCommand.into());
+            assert_eq!(again, Violation::UnexpectedCommand.into());
         }
     }
     for step in [0, 1] {
@@ -184,7 +188,8 @@ fn no_octet_may_change() {
             data[at] ^= 0x10;
             let mut taker = if step % 2 == 0 { server } else { client };
             let fault = taker.receive(name, &data, &mut Vec::new()).unwrap_err();
-            let expected = if step == 0 && at < 2 { Clause::MalformedHello } else { Clause::Cryptographic };
+            let expected =
+                if step == 0 && at < 2 { Violation::MalformedHello } else { Violation::Cryptographic };
             assert_eq!(fault, expected.into(), "{step} at {at}");
         }
     }
@@ -201,7 +206,7 @@ fn commands_out_of_order() {
                 let fault = taker.receive(name, &data, &mut Vec::new()).unwrap_err();
                 // A READY in place of WELCOME does not open.
                 let early = step == 1 && name == b"READY";
-                let expected = if early { Clause::Cryptographic } else { Clause::UnexpectedCommand };
+                let expected = if early { Violation::Cryptographic } else { Violation::UnexpectedCommand };
                 assert_eq!(fault, expected.into(), "{step} {index}");
             }
             // An end does not accept its own command.
@@ -217,18 +222,18 @@ fn a_server_with_another_key_is_not_talked_to() {
     client.begin(Vec::new(), &mut out).unwrap();
     let hello = command(&mut out, b"\x05HELLO");
     let fault = server.receive(b"HELLO", &hello, &mut out).unwrap_err();
-    assert_eq!((fault, out.len()), (Clause::Cryptographic.into(), 0));
+    assert_eq!((fault, out.len()), (Violation::Cryptographic.into(), 0));
 }
 
 #[test]
 fn keys_that_are_no_keys() {
     // With points of small order, the agreed key would be zero for every secret.
     let mut client = client::start(&client_config([0; 32]));
-    assert_eq!(client.begin(Vec::new(), &mut Vec::new()).unwrap_err(), Clause::Cryptographic.into());
+    assert_eq!(client.begin(Vec::new(), &mut Vec::new()).unwrap_err(), Violation::Cryptographic.into());
     let (_, mut server, mut hello) = until(0);
     hello[74..106].fill(0);
     let fault = server.receive(b"HELLO", &hello, &mut Vec::new()).unwrap_err();
-    assert_eq!(fault, Clause::Cryptographic.into());
+    assert_eq!(fault, Violation::Cryptographic.into());
 }
 
 /// A client whose INITIATE is right except for its vouch.
@@ -266,8 +271,8 @@ fn a_vouch_for_something_else() {
         server.receive(b"INITIATE", &initiate, &mut out).map(|_| ())
     };
     assert_eq!(vouched_for(None, None), Ok(()));
-    assert_eq!(vouched_for(Some([4; 32]), None), Err(Clause::KeyExchange.into()));
-    assert_eq!(vouched_for(None, Some([4; 32])), Err(Clause::KeyExchange.into()));
+    assert_eq!(vouched_for(Some([4; 32]), None), Err(Violation::KeyExchange.into()));
+    assert_eq!(vouched_for(None, Some([4; 32])), Err(Violation::KeyExchange.into()));
 }
 
 #[test]
@@ -306,7 +311,7 @@ fn plain() -> Vec<u8> {
 }
 
 #[test]
-fn frames_come_out_as_they_went_in_however_they_are_cut() {
+fn frames_round_trip_with_any_split() {
     let plain = plain();
     for (seal_piece, open_piece) in
         [(usize::MAX, usize::MAX), (1, usize::MAX), (usize::MAX, 1), (3, 5), (4096, 1000), (1000, 65_536)]
@@ -325,7 +330,7 @@ fn frames_come_out_as_they_went_in_however_they_are_cut() {
 }
 
 #[test]
-fn nothing_can_be_repeated_left_out_of_place_or_changed() {
+fn replayed_reordered_and_altered_frames_are_refused() {
     let sealed = |bodies: &[&[u8]]| {
         let (mut client, server) = established();
         let frames: Vec<Vec<u8>> = bodies
@@ -343,20 +348,20 @@ fn nothing_can_be_repeated_left_out_of_place_or_changed() {
     let out = &mut Vec::new();
     let (frames, mut client, mut server) = sealed(&[b"one", b"two"]);
     server.open(&frames[0], out).unwrap();
-    assert_eq!(server.open(&frames[0], out), Err(Clause::NonceOrder.into()), "repeated");
+    assert_eq!(server.open(&frames[0], out), Err(Violation::NonceOrder.into()), "repeated");
     // The client's own frame, reflected.
-    assert_eq!(client.open(&frames[1], out), Err(Clause::Cryptographic.into()));
+    assert_eq!(client.open(&frames[1], out), Err(Violation::Cryptographic.into()));
     let (frames, _, mut server) = sealed(&[b"one", b"two"]);
     server.open(&frames[1], out).unwrap();
-    assert_eq!(server.open(&frames[0], out), Err(Clause::NonceOrder.into()), "exchanged");
+    assert_eq!(server.open(&frames[0], out), Err(Violation::NonceOrder.into()), "exchanged");
     let len = sealed(&[b"one"]).0[0].len();
     for at in 2..len {
         let (mut frames, _, mut server) = sealed(&[b"one"]);
         frames[0][at] ^= 1;
         let expected = match at {
-            ..10 => Clause::UnexpectedCommand,
-            17 => Clause::NonceOrder, // 3 became 2, the number of INITIATE
-            _ => Clause::Cryptographic,
+            ..10 => Violation::UnexpectedCommand,
+            17 => Violation::NonceOrder, // 3 became 2, the number of INITIATE
+            _ => Violation::Cryptographic,
         };
         out.clear();
         assert_eq!(server.open(&frames[0], out), Err(expected.into()), "octet {at}");
@@ -365,12 +370,12 @@ fn nothing_can_be_repeated_left_out_of_place_or_changed() {
     // Frames that announce a size too short for a MESSAGE.
     for size in 0..33 {
         let (_, mut server) = established();
-        assert_eq!(server.open(&[0, size], out), Err(Clause::MalformedMessage.into()));
+        assert_eq!(server.open(&[0, size], out), Err(Violation::MalformedMessage.into()));
     }
     // A plain frame after the handshake.
     let (_, mut server) = established();
     let fault = server.open(&[&[0, 40][..], &[b'x'; 40]].concat(), out);
-    assert_eq!(fault, Err(Clause::UnexpectedCommand.into()));
+    assert_eq!(fault, Err(Violation::UnexpectedCommand.into()));
 }
 
 #[test]
@@ -400,5 +405,5 @@ fn memory_follows_what_arrives_and_sizes_are_judged_at_once() {
     let mut end = ends(Some(100));
     let fault = end.open(&announced(134), out);
     assert_eq!(fault, Err(ProtocolError::TooLarge { size: 101, limit: 100 }));
-    assert_eq!(ends(None).open(&[COMMAND | MORE], out), Err(Clause::CommandWithMore.into()));
+    assert_eq!(ends(None).open(&[COMMAND | MORE], out), Err(Violation::CommandWithMore.into()));
 }

@@ -6,7 +6,7 @@
 //! arrived, never with the announced size, and the size is checked at the header.
 
 use super::nacl::{BoxKey, PrefixKey, TAG};
-use crate::error::{Clause, ProtocolError};
+use crate::error::{ProtocolError, Violation};
 use crate::frame::{self, COMMAND, Header, MAX_HEADER, MORE};
 use crate::memory::{extend, reserve};
 use crate::stage::Stage;
@@ -31,13 +31,13 @@ pub(super) struct Traffic {
     /// Counter of the last nonce used; never used again. When the counter is exhausted, sending
     /// stops.
     sent: u64,
-    outward: Gather,
+    outward: FrameAssembler,
     /// True if there was no memory for a frame to be sealed.
     exhausted: bool,
     open_key: PrefixKey,
     /// Last counter received. Only greater counters are accepted.
     heard: u64,
-    inward: Gather,
+    inward: FrameAssembler,
     max_msg_size: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Traffic {
         (open_prefix, heard): (&[u8; 16], u64),
         max_msg_size: Option<u64>,
     ) -> Self {
-        let (outward, inward) = (Gather::default(), Gather::default());
+        let (outward, inward) = (FrameAssembler::default(), FrameAssembler::default());
         let (seal_key, open_key) = (key.with_prefix(seal_prefix), key.with_prefix(open_prefix));
         Self { seal_key, sent, outward, exhausted: false, open_key, heard, inward, max_msg_size }
     }
@@ -78,7 +78,7 @@ impl Stage for Traffic {
         }
     }
 
-    fn exhausted(&self) -> bool {
+    fn is_out_of_memory(&self) -> bool {
         self.exhausted
     }
 
@@ -89,13 +89,13 @@ impl Stage for Traffic {
         {
             let mut rest = sealed;
             if super::take(&mut rest) != Some(NAME.first_chunk::<8>().unwrap_or(&[0; 8])) {
-                return Err(Clause::UnexpectedCommand.into());
+                return Err(Violation::UnexpectedCommand.into());
             }
-            let number = super::take::<8>(&mut rest).ok_or(Clause::MalformedMessage)?;
-            let tag = super::take::<TAG>(&mut rest).ok_or(Clause::MalformedMessage)?;
+            let number = super::take::<8>(&mut rest).ok_or(Violation::MalformedMessage)?;
+            let tag = super::take::<TAG>(&mut rest).ok_or(Violation::MalformedMessage)?;
             let number = u64::from_be_bytes(*number);
             if number <= self.heard {
-                return Err(Clause::NonceOrder.into());
+                return Err(Violation::NonceOrder.into());
             }
             open_frame(&self.open_key, number, tag, rest, out)?;
             self.heard = number;
@@ -139,7 +139,7 @@ fn open_frame(
     sealed: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), ProtocolError> {
-    let body_len = sealed.len().checked_sub(1).ok_or(Clause::MalformedMessage)?;
+    let body_len = sealed.len().checked_sub(1).ok_or(Violation::MalformedMessage)?;
     let mut header = [0; MAX_HEADER];
     let header_len = frame::encode_header(0, body_len as u64, &mut header);
     let start = out.len();
@@ -161,7 +161,7 @@ fn open_frame(
 
 fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), ProtocolError> {
     let Some(size) = header.body_len.checked_sub(OVERHEAD as u64) else {
-        return Err(Clause::MalformedMessage.into());
+        return Err(Violation::MalformedMessage.into());
     };
     match max_msg_size {
         Some(limit) if size > limit => Err(ProtocolError::TooLarge { size, limit }),
@@ -171,14 +171,14 @@ fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Protocol
 
 /// Assembles whole frames from a stream that arrives in pieces.
 #[derive(Default)]
-struct Gather {
+struct FrameAssembler {
     /// The beginning of an incomplete frame. If `whole` is set: a whole frame that the caller has
     /// borrowed.
     held: Vec<u8>,
     whole: bool,
 }
 
-impl Gather {
+impl FrameAssembler {
     /// Returns the next whole frame, from `bytes` alone or from the held bytes and `bytes`, and
     /// advances `bytes`. Returns `None` if it now holds all bytes. `judge` sees each header before
     /// any part of the body is kept.

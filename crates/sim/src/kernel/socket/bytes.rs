@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Chunk, Received, SO_PASSRIGHTS, Socket, State};
-use crate::kernel::{Answer, Body, Event, Fd, Id, Kernel};
+use super::{Chunk, Received, SO_PASSRIGHTS, Socket, SocketState};
+use crate::kernel::{Body, Event, Fd, Id, Kernel, SysResult};
 
 impl Kernel {
     pub(super) fn room(&self, socket: &Socket) -> usize {
@@ -16,7 +16,7 @@ impl Kernel {
     }
 
     /// Returns the number of bytes that a socket can take.
-    pub(crate) fn room_of(&self, fd: Fd) -> Answer<usize> {
+    pub(crate) fn room_of(&self, fd: Fd) -> SysResult<usize> {
         match &self.objects[&self.id(fd)?].body {
             Body::Socket(socket) => Ok(self.room(socket)),
             _ => Err(libc::ENOTSOCK),
@@ -35,15 +35,15 @@ impl Kernel {
             let readable = if socket.datagrams.is_empty() { 0 } else { libc::EPOLLIN };
             return (libc::EPOLLOUT | readable) as u32;
         }
-        if socket.state == State::Listening {
+        if socket.state == SocketState::Listening {
             return if socket.backlog.is_empty() { 0 } else { libc::EPOLLIN as u32 };
         }
         if socket.error != 0 {
             mask |= libc::EPOLLERR;
         }
         let over = match socket.state {
-            State::Over => true,
-            State::New => true,
+            SocketState::Ended => true,
+            SocketState::New => true,
             _ => {
                 socket.ended && socket.shut.1 && (socket.is_unix() || socket.end_delivered)
                     || socket.shut == (true, true)
@@ -59,7 +59,7 @@ impl Kernel {
             mask |= libc::EPOLLIN;
         }
         let can_write = match socket.state {
-            State::Connecting => false,
+            SocketState::Connecting => false,
             _ => socket.shut.1 && !socket.is_unix() || self.is_writable(socket),
         };
         if can_write {
@@ -68,7 +68,7 @@ impl Kernel {
         mask as u32
     }
 
-    pub(crate) fn send(&mut self, fd: Fd, bytes: &[u8], rights: &[Fd]) -> Answer<usize> {
+    pub(crate) fn send(&mut self, fd: Fd, bytes: &[u8], rights: &[Fd]) -> SysResult<usize> {
         let mut enclosed = Vec::new();
         for right in rights {
             enclosed.push(self.id(*right)?);
@@ -78,13 +78,13 @@ impl Kernel {
             return Err(std::mem::take(&mut socket.error));
         }
         match socket.state {
-            State::Connecting => return Err(libc::EAGAIN),
-            State::New | State::Listening => {
+            SocketState::Connecting => return Err(libc::EAGAIN),
+            SocketState::New | SocketState::Listening => {
                 return Err(if socket.is_unix() { libc::ENOTCONN } else { libc::EPIPE });
             }
-            State::Over => return Err(libc::EPIPE),
-            State::Connected if socket.shut.1 => return Err(libc::EPIPE),
-            State::Connected => {}
+            SocketState::Ended => return Err(libc::EPIPE),
+            SocketState::Connected if socket.shut.1 => return Err(libc::EPIPE),
+            SocketState::Connected => {}
         }
         let (unix, peer) = (socket.is_unix(), socket.peer);
         let Some(Body::Socket(socket)) = self.objects.get(&id).map(|object| &object.body) else {
@@ -94,14 +94,14 @@ impl Kernel {
         let (again, partial) = (self.faults.again, self.faults.partial);
         // An empty Unix-domain socket always takes some bytes.
         let may_refuse = !unix || room < socket.send_buffer;
-        if room == 0 || may_refuse && self.goes_wrong(again) {
+        if room == 0 || may_refuse && self.draw_fault(again) {
             return Err(libc::EAGAIN);
         }
         if bytes.is_empty() {
             return Ok(0);
         }
         let mut n = bytes.len().min(room);
-        if self.goes_wrong(partial) {
+        if self.draw_fault(partial) {
             n = self.rng.between(1, n as u64) as usize;
         }
         self.changes += 1;
@@ -131,7 +131,7 @@ impl Kernel {
         socket.delivering = true;
         match self.travel(id) {
             0 => self.deliver(id),
-            delay => self.after(delay, Event::Deliver(id)),
+            delay => self.schedule_after(delay, Event::Deliver(id)),
         }
     }
 
@@ -141,7 +141,7 @@ impl Kernel {
         socket.delivering = false;
         let (peer, unsent) = (socket.peer, socket.outbox.len());
         let reset = self.faults.reset;
-        if self.faults.resets > 0 && self.goes_wrong(reset) {
+        if self.faults.resets > 0 && self.draw_fault(reset) {
             self.faults.resets -= 1;
             self.reset(id, libc::ECONNRESET);
             if let Some(peer) = peer {
@@ -149,16 +149,17 @@ impl Kernel {
             }
             return;
         }
-        let there =
-            peer.and_then(|peer| self.get(peer)).filter(|there| !there.closed && there.state != State::Over);
+        let there = peer
+            .and_then(|peer| self.get(peer))
+            .filter(|there| !there.closed && there.state != SocketState::Ended);
         let Some(there) = there else {
             // The peer is closed: data is answered with a reset, an end of stream is not.
             if unsent > 0 {
                 let delay = self.travel(id);
-                return self.after(delay, Event::Reset(id, libc::ECONNRESET));
+                return self.schedule_after(delay, Event::Reset(id, libc::ECONNRESET));
             }
             self.must(id).end_delivered = true;
-            return self.bury(id);
+            return self.remove_closed(id);
         };
         let window = there.receive_buffer.saturating_sub(there.inbox_bytes);
         let mut n = unsent.min(window);
@@ -167,7 +168,7 @@ impl Kernel {
             return;
         }
         let partial = self.faults.partial;
-        if n > 1 && self.goes_wrong(partial) {
+        if n > 1 && self.draw_fault(partial) {
             n = self.rng.between(1, n as u64) as usize;
         }
         let socket = self.must(id);
@@ -183,7 +184,7 @@ impl Kernel {
             if n > 0 && there.shut == (true, true) {
                 // Linux answers with a reset, and is reset itself.
                 let delay = self.travel(id);
-                self.after(delay, Event::Reset(id, libc::ECONNRESET));
+                self.schedule_after(delay, Event::Reset(id, libc::ECONNRESET));
                 return self.reset(peer.unwrap_or(id), libc::ECONNRESET);
             }
             if n > 0 {
@@ -197,15 +198,15 @@ impl Kernel {
         if rest > 0 {
             self.must(id).delivering = true;
             let pause = self.travel(id) / 8 + 1_000;
-            self.after(pause, Event::Deliver(id));
+            self.schedule_after(pause, Event::Deliver(id));
         }
         if ends {
-            self.bury(id);
+            self.remove_closed(id);
         }
     }
 
     /// Frees a closed socket after its end of stream was delivered.
-    pub(super) fn bury(&mut self, id: Id) {
+    pub(super) fn remove_closed(&mut self, id: Id) {
         if self.get(id).is_some_and(|socket| socket.closed) {
             self.objects.remove(&id);
         }
@@ -217,17 +218,17 @@ impl Kernel {
         into: &mut dyn FnMut(&[u8]),
         most: usize,
         peek: bool,
-    ) -> Answer<Received> {
+    ) -> SysResult<Received> {
         let partial = self.faults.partial;
-        let short = self.goes_wrong(partial);
+        let short = self.draw_fault(partial);
         let cut = self.rng.between(1, most.max(1) as u64) as usize;
         let (_, socket) = self.socket_of(fd)?;
         match socket.state {
-            State::New | State::Listening => {
+            SocketState::New | SocketState::Listening => {
                 return Err(if socket.is_unix() { libc::EINVAL } else { libc::ENOTCONN });
             }
-            State::Connecting => return Err(libc::EAGAIN),
-            State::Connected | State::Over => {}
+            SocketState::Connecting => return Err(libc::EAGAIN),
+            SocketState::Connected | SocketState::Ended => {}
         }
         if socket.inbox_bytes == 0 {
             if socket.error != 0 && !socket.done {
@@ -266,13 +267,13 @@ impl Kernel {
         {
             self.must(peer).delivering = true;
             let delay = self.travel(peer) + 1_000;
-            self.after(delay, Event::Deliver(peer));
+            self.schedule_after(delay, Event::Deliver(peer));
         }
         Ok(received)
     }
 
     /// True if all sent bytes have arrived at their readers.
-    pub(crate) fn all_has_arrived(&self) -> bool {
+    pub(crate) fn is_all_delivered(&self) -> bool {
         let mut sockets = self.objects.values().filter_map(|object| match &object.body {
             Body::Socket(socket) => Some(socket),
             _ => None,
@@ -281,7 +282,7 @@ impl Kernel {
     }
 
     /// Returns the number of sent bytes that have not arrived.
-    pub(crate) fn unconfirmed(&mut self, fd: Fd) -> Answer<usize> {
+    pub(crate) fn unconfirmed(&mut self, fd: Fd) -> SysResult<usize> {
         let (_, socket) = self.socket_of(fd)?;
         let (unix, peer, own) = (socket.is_unix(), socket.peer, socket.outbox.len());
         Ok(if unix { peer.and_then(|peer| self.get(peer)).map_or(0, |peer| peer.used()) } else { own })

@@ -2,13 +2,13 @@
 
 use super::interfaces::is_group;
 use super::{Name, inet};
-use crate::kernel::{Answer, Body, Event, Fd, INTERFACES, Id, Kernel};
+use crate::kernel::{Body, Event, Fd, INTERFACES, Id, Kernel, SysResult};
 
 /// The longest body over IPv4.
 const LONGEST: usize = 65_507;
 
 /// A datagram in flight.
-pub(in crate::kernel) struct Flight {
+pub(in crate::kernel) struct DatagramInFlight {
     from: Name,
     to: Name,
     /// Set for a multicast group.
@@ -17,7 +17,7 @@ pub(in crate::kernel) struct Flight {
 }
 
 impl Kernel {
-    pub(crate) fn send_to(&mut self, fd: Fd, bytes: &[u8], to: &[u8]) -> Answer<usize> {
+    pub(crate) fn send_to(&mut self, fd: Fd, bytes: &[u8], to: &[u8]) -> SysResult<usize> {
         let (ip, _) = inet(to).ok_or(libc::EAFNOSUPPORT)?;
         let (id, socket) = self.socket_of(fd)?;
         if socket.kind != libc::SOCK_DGRAM {
@@ -34,14 +34,14 @@ impl Kernel {
             self.must(id).local = Some(name);
         }
         let (again, lost) = (self.faults.again, self.faults.lost);
-        if self.goes_wrong(again) {
+        if self.draw_fault(again) {
             return Err(libc::EAGAIN);
         }
-        if self.goes_wrong(lost) {
+        if self.draw_fault(lost) {
             return Ok(bytes.len());
         }
         let interface = match is_group(&ip) {
-            true => match self.must(id).leaves_by(to) {
+            true => match self.must(id).outgoing_interface(to) {
                 None => return Ok(bytes.len()),
                 some => some,
             },
@@ -49,13 +49,13 @@ impl Kernel {
         };
         let from = self.sender(id, interface);
         let doubled = self.faults.doubled;
-        for _ in 0..1 + u32::from(self.goes_wrong(doubled)) {
+        for _ in 0..1 + u32::from(self.draw_fault(doubled)) {
             self.next_id += 1;
             let flight = self.next_id;
             let (from, to) = (from.clone(), to.to_vec());
-            self.flights.insert(flight, Flight { from, to, interface, bytes: bytes.to_vec() });
+            self.flights.insert(flight, DatagramInFlight { from, to, interface, bytes: bytes.to_vec() });
             let delay = self.travel(id);
-            self.after(delay, Event::Land(flight));
+            self.schedule_after(delay, Event::DatagramArrives(flight));
         }
         Ok(bytes.len())
     }
@@ -92,13 +92,15 @@ impl Kernel {
     }
 
     /// Delivers a datagram. If there is no room, drops it.
-    pub(in crate::kernel) fn land(&mut self, flight: Id) {
-        let Some(Flight { from, to, interface, bytes }) = self.flights.remove(&flight) else { return };
+    pub(in crate::kernel) fn deliver_datagram(&mut self, flight: Id) {
+        let Some(DatagramInFlight { from, to, interface, bytes }) = self.flights.remove(&flight) else {
+            return;
+        };
         let Some((ip, port)) = inet(&to) else { return };
         if let Some(interface) = interface {
             for id in self.members(&ip, port, interface) {
                 let lost = self.faults.lost;
-                if !self.goes_wrong(lost) {
+                if !self.draw_fault(lost) {
                     self.put(id, &from, &bytes);
                 }
             }
@@ -127,7 +129,7 @@ impl Kernel {
     }
 
     /// Returns the next datagram and its sender.
-    pub(crate) fn receive_from(&mut self, fd: Fd) -> Answer<(Name, Vec<u8>)> {
+    pub(crate) fn receive_from(&mut self, fd: Fd) -> SysResult<(Name, Vec<u8>)> {
         let (_, socket) = self.socket_of(fd)?;
         let (from, bytes) = socket.datagrams.pop_front().ok_or(libc::EAGAIN)?;
         socket.inbox_bytes -= bytes.len() + 1;

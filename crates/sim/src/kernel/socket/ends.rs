@@ -1,7 +1,7 @@
 //! Ends of connections: orderly, by a reset, or half-closed.
 
-use super::{State, path};
-use crate::kernel::{Answer, Event, Fd, Id, Kernel};
+use super::{SocketState, path};
+use crate::kernel::{Event, Fd, Id, Kernel, SysResult};
 
 impl Kernel {
     /// Closes a socket after its last descriptor.
@@ -27,11 +27,11 @@ impl Kernel {
             let peer = self.get(id).and_then(|socket| socket.peer);
             if let Some(peer) = peer {
                 let delay = self.travel(peer);
-                self.after(delay, Event::Reset(peer, libc::ECONNRESET));
+                self.schedule_after(delay, Event::Reset(peer, libc::ECONNRESET));
             }
             self.objects.remove(&id);
         }
-        if state == State::Listening {
+        if state == SocketState::Listening {
             if let Some((_, open)) =
                 local.as_deref().and_then(path).and_then(|path| self.paths.get_mut(&path))
                 && *open == Some(id)
@@ -41,28 +41,28 @@ impl Kernel {
             self.paths.retain(|path, (_, open)| path[0] != 0 || open.is_some());
         }
         match (state, peer) {
-            (State::Connected, Some(peer)) if unix => {
+            (SocketState::Connected, Some(peer)) if unix => {
                 if let Some(peer) = self.get(peer) {
                     peer.shut = (true, true);
                     peer.ended = true;
-                    peer.state = State::Over;
+                    peer.state = SocketState::Ended;
                     if unread {
                         peer.error = libc::ECONNRESET;
                     }
                 }
                 self.objects.remove(&id);
             }
-            (State::Connected, Some(_)) if both_ended => drop(self.objects.remove(&id)),
-            (State::Connected, Some(peer)) if unread || aborts => {
+            (SocketState::Connected, Some(_)) if both_ended => drop(self.objects.remove(&id)),
+            (SocketState::Connected, Some(peer)) if unread || aborts => {
                 let delay = self.travel(id);
                 self.objects.remove(&id);
-                self.after(delay, Event::Reset(peer, libc::ECONNRESET));
+                self.schedule_after(delay, Event::Reset(peer, libc::ECONNRESET));
             }
-            (State::Connected, Some(_)) => self.start_delivery(id),
-            (State::Connecting, Some(peer)) => {
+            (SocketState::Connected, Some(_)) => self.start_delivery(id),
+            (SocketState::Connecting, Some(peer)) => {
                 let delay = self.travel(id);
                 self.objects.remove(&id);
-                self.after(delay, Event::Reset(peer, libc::ECONNRESET));
+                self.schedule_after(delay, Event::Reset(peer, libc::ECONNRESET));
             }
             _ => drop(self.objects.remove(&id)),
         }
@@ -75,23 +75,23 @@ impl Kernel {
             self.objects.remove(&id);
             return;
         }
-        if socket.state == State::Over {
+        if socket.state == SocketState::Ended {
             return;
         }
         // Same errors as in tcp_reset of Linux.
         let after_the_end = socket.ended && error == libc::ECONNRESET;
         socket.error = if after_the_end { libc::EPIPE } else { error };
-        socket.state = State::Over;
+        socket.state = SocketState::Ended;
         socket.shut = (true, true);
         socket.ended = true;
         socket.outbox.clear();
         self.changes += 1;
     }
 
-    pub(crate) fn shutdown(&mut self, fd: Fd, how: i32) -> Answer {
+    pub(crate) fn shutdown(&mut self, fd: Fd, how: i32) -> SysResult {
         let (id, socket) = self.socket_of(fd)?;
         let both_ended = socket.ended && socket.end_delivered;
-        if (socket.state != State::Connected || both_ended) && !socket.is_unix() {
+        if (socket.state != SocketState::Connected || both_ended) && !socket.is_unix() {
             return Err(libc::ENOTCONN);
         }
         let (read, write) = (how != libc::SHUT_WR, how != libc::SHUT_RD);

@@ -2,7 +2,7 @@
 //! only one host. A message to a group comes back through the interface by which it left.
 
 use super::{Socket, inet};
-use crate::kernel::{Answer, Body, Id, Kernel};
+use crate::kernel::{Body, Id, Kernel, SysResult};
 
 /// An interface, with an address of each kind.
 pub(crate) struct Interface {
@@ -67,7 +67,7 @@ fn number(value: &[u8]) -> u32 {
 
 impl Socket {
     /// Sets options about interfaces. Returns `None` for other options, which are stored unchanged.
-    pub(super) fn set_interface(&mut self, level: i32, name: i32, value: &[u8]) -> Option<Answer> {
+    pub(super) fn set_interface(&mut self, level: i32, name: i32, value: &[u8]) -> Option<SysResult> {
         let done = |is_fine: bool, error: i32| Some(if is_fine { Ok(0) } else { Err(error) });
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_BINDTODEVICE) => {
@@ -87,18 +87,18 @@ impl Socket {
                 Some(self.join(group, known(number(value.get(16..20)?))))
             }
             (libc::IPPROTO_IP, libc::IP_MULTICAST_IF) => {
-                self.leaves_by = index_of(value.get(..4)?);
-                done(self.leaves_by.is_some(), libc::EADDRNOTAVAIL)
+                self.multicast_interface = index_of(value.get(..4)?);
+                done(self.multicast_interface.is_some(), libc::EADDRNOTAVAIL)
             }
             (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF) => {
-                self.leaves_by = known(number(value));
-                done(self.leaves_by.is_some(), libc::ENODEV)
+                self.multicast_interface = known(number(value));
+                done(self.multicast_interface.is_some(), libc::ENODEV)
             }
             _ => None,
         }
     }
 
-    fn join(&mut self, group: [u8; 16], interface: Option<u32>) -> Answer {
+    fn join(&mut self, group: [u8; 16], interface: Option<u32>) -> SysResult {
         let interface = interface.ok_or(libc::ENODEV)?;
         if !is_group(&group) {
             return Err(libc::EINVAL);
@@ -112,19 +112,19 @@ impl Socket {
 
     /// Returns the interface by which a message to a group leaves, or `None` if it does not come
     /// back.
-    pub(super) fn leaves_by(&self, to: &[u8]) -> Option<u32> {
+    pub(super) fn outgoing_interface(&self, to: &[u8]) -> Option<u32> {
         let zone = to.get(24..28).map_or(0, number);
         let comes_back = match self.domain {
             libc::AF_INET => (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP),
             _ => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP),
         };
         let comes_back = self.options.get(&comes_back).is_none_or(|value| number(value) != 0);
-        let interface = if zone != 0 { zone } else { self.leaves_by.unwrap_or(DEFAULT) };
+        let interface = if zone != 0 { zone } else { self.multicast_interface.unwrap_or(DEFAULT) };
         comes_back.then_some(interface)
     }
 
     /// True if the socket receives from all groups that any socket of the host has joined.
-    fn hears_all(&self) -> bool {
+    fn receives_all_groups(&self) -> bool {
         let key = match self.domain {
             libc::AF_INET => (libc::IPPROTO_IP, IP_MULTICAST_ALL),
             _ => (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL),
@@ -156,7 +156,7 @@ impl Kernel {
                 && (own == [0; 16] || own == *group)
                 && is_v4 == (group[0] == 0)
                 && socket.device.is_none_or(|device| device == interface)
-                && (socket.is_in(group, interface) || socket.hears_all());
+                && (socket.is_in(group, interface) || socket.receives_all_groups());
             fits.then_some(())
         };
         let heard = sockets().filter(|(_, socket)| is_joined && hears(socket).is_some());

@@ -1,10 +1,10 @@
 //! Options and names of a socket.
 
-use super::{Name, SO_PASSRIGHTS, State};
-use crate::kernel::{Answer, Fd, Kernel};
+use super::{Name, SO_PASSRIGHTS, SocketState};
+use crate::kernel::{Fd, Kernel, SysResult};
 
 impl Kernel {
-    pub(crate) fn set_option(&mut self, fd: Fd, level: i32, name: i32, value: &[u8]) -> Answer {
+    pub(crate) fn set_option(&mut self, fd: Fd, level: i32, name: i32, value: &[u8]) -> SysResult {
         if (level, name) == (libc::SOL_SOCKET, SO_PASSRIGHTS) && self.faults.old {
             return Err(libc::ENOPROTOOPT);
         }
@@ -22,7 +22,7 @@ impl Kernel {
         Ok(0)
     }
 
-    pub(crate) fn option(&mut self, fd: Fd, level: i32, name: i32) -> Answer<Vec<u8>> {
+    pub(crate) fn option(&mut self, fd: Fd, level: i32, name: i32) -> SysResult<Vec<u8>> {
         let (_, socket) = self.socket_of(fd)?;
         let number = match (level, name) {
             (libc::SOL_SOCKET, libc::SO_ERROR) => std::mem::take(&mut socket.error),
@@ -30,7 +30,7 @@ impl Kernel {
             (libc::SOL_SOCKET, libc::SO_DOMAIN) => socket.domain,
             (libc::SOL_SOCKET, libc::SO_PROTOCOL) if socket.is_unix() => 0,
             (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
-            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => (socket.state == State::Listening).into(),
+            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => (socket.state == SocketState::Listening).into(),
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => socket.send_buffer as i32,
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => socket.receive_buffer as i32,
             other => match socket.options.get(&other) {
@@ -41,9 +41,9 @@ impl Kernel {
         Ok(number.to_ne_bytes().to_vec())
     }
 
-    pub(crate) fn name(&mut self, fd: Fd, of_peer: bool) -> Answer<Name> {
+    pub(crate) fn name(&mut self, fd: Fd, of_peer: bool) -> SysResult<Name> {
         let (_, socket) = self.socket_of(fd)?;
-        if of_peer && socket.state != State::Connected {
+        if of_peer && socket.state != SocketState::Connected {
             return Err(libc::ENOTCONN);
         }
         let name = if of_peer { &socket.remote } else { &socket.local };

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::{END, Epoch, NOTHING, decode, encode, epoch_of};
+use super::super::{END_NUMBER, EPOCH_ONLY, Epoch, decode, encode, epoch_of};
 use super::Update;
 use crate::error::{Error, Result};
 use crate::{Builder, Dealer, Message, kind};
 
 /// State of the ring's answer.
-pub(super) enum Answer {
+pub(super) enum AnswerPart {
     /// No part has arrived yet.
     Nothing,
     /// A message, and the epoch of its connection.
@@ -16,7 +16,7 @@ pub(super) enum Answer {
     /// The answer is complete; with the publisher's epoch, if it sends one.
     End(Option<Epoch>),
     /// The time limit has passed. Later parts do not belong to this request.
-    Late,
+    TimedOut,
 }
 
 /// Connection to a ring.
@@ -46,7 +46,7 @@ impl Repair {
         Ok(socket)
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.deadline.is_some()
     }
 
@@ -55,7 +55,7 @@ impl Repair {
     /// # Errors
     /// Returns the errors of a socket.
     pub(super) fn ask(&mut self, from: u64) -> Result<()> {
-        self.be_patient();
+        self.extend_deadline();
         if self.socket.is_none() {
             self.socket = Some(self.connect()?);
         }
@@ -73,7 +73,7 @@ impl Repair {
         self.deadline = None;
     }
 
-    fn be_patient(&mut self) {
+    fn extend_deadline(&mut self) {
         self.deadline = Some(Instant::now() + self.patience);
     }
 
@@ -81,21 +81,21 @@ impl Repair {
     ///
     /// # Errors
     /// Returns the errors of a socket.
-    pub(super) fn take(&mut self, left: Option<Duration>) -> Result<Answer> {
+    pub(super) fn recv_part(&mut self, left: Option<Duration>) -> Result<AnswerPart> {
         let (Some(deadline), Some(socket)) = (self.deadline, &mut self.socket) else {
-            return Ok(Answer::Nothing);
+            return Ok(AnswerPart::Nothing);
         };
         let patience = deadline.saturating_duration_since(Instant::now());
         let wait = left.map_or(patience, |left| left.min(patience));
         if !socket.wait_readable(wait)? {
             if wait < patience {
-                return Ok(Answer::Nothing);
+                return Ok(AnswerPart::Nothing);
             }
             self.give_up();
-            return Ok(Answer::Late);
+            return Ok(AnswerPart::TimedOut);
         }
         let message = match socket.try_recv_multipart() {
-            Err(Error::WouldBlock) => return Ok(Answer::Nothing),
+            Err(Error::WouldBlock) => return Ok(AnswerPart::Nothing),
             outcome => outcome?,
         };
         let mut parts = message.into_parts();
@@ -106,18 +106,20 @@ impl Repair {
         if parts.len() == 2 {
             parts.insert(0, Message::default());
         }
-        let Ok([topic, number, body]) = <[Message; 3]>::try_from(parts) else { return Ok(Answer::Nothing) };
+        let Ok([topic, number, body]) = <[Message; 3]>::try_from(parts) else {
+            return Ok(AnswerPart::Nothing);
+        };
         let shown = epoch_of(&number);
         match decode(&number) {
-            Some(END) => {
+            Some(END_NUMBER) => {
                 self.deadline = None;
-                Ok(Answer::End(topic.as_bytes().try_into().ok().or(shown)))
+                Ok(AnswerPart::End(topic.as_bytes().try_into().ok().or(shown)))
             }
-            Some(number) if number < NOTHING => {
-                self.be_patient();
-                Ok(Answer::Update(Update { topic, number, body, replayed: true }, shown))
+            Some(number) if number < EPOCH_ONLY => {
+                self.extend_deadline();
+                Ok(AnswerPart::Update(Update { topic, number, body, replayed: true }, shown))
             }
-            _ => Ok(Answer::Nothing),
+            _ => Ok(AnswerPart::Nothing),
         }
     }
 }

@@ -98,7 +98,7 @@ fn both_make_the_same_boxes() {
 }
 
 #[test]
-fn what_is_not_genuine_stays_closed() {
+fn forged_boxes_do_not_open() {
     let mut octets = Octets(3);
     for len in [0, 1, 15, 16, 17, 63, 64, 65, 255, 512, 1025, 5000] {
         let (key, prefix, rest): (_, _, [u8; 8]) = (octets.next(), octets.next(), octets.next());

@@ -1,0 +1,66 @@
+//! `taut ps`: lists the observed processes.
+
+use super::table::{Column, Side, Table};
+use super::units::{count, many, now, span};
+use super::{HOW, ProcessSnapshot, SocketSelection, json};
+use crate::args::Ps;
+use crate::failure::Result;
+use crate::format::escaped;
+
+const HEADS: &[Column] = &[
+    Column("PID", Side::Right),
+    Column("PROGRAM", Side::Left),
+    Column("VERSION", Side::Left),
+    Column("SINCE", Side::Right),
+    Column("SOCKETS", Side::Right),
+    Column("PEERS", Side::Right),
+    Column("OUT", Side::Right),
+    Column("IN", Side::Right),
+    Column("QUEUED", Side::Right),
+    Column("DROPPED", Side::Right),
+    Column("", Side::Left),
+];
+
+/// Prints the list.
+pub fn run(args: &Ps) -> Result<()> {
+    let (seen, faults) = super::all(SocketSelection::new(args.all));
+    super::report_unreadable(&faults);
+    if args.json {
+        let lines: String = seen.iter().map(|seen| format!("{}\n", json::summary(seen))).collect();
+        return crate::print(&lines);
+    }
+    if seen.is_empty() {
+        if faults.is_empty() {
+            notice!("taut: no process of this user is observed\n  {HOW}");
+        }
+        return Ok(());
+    }
+    let now = now();
+    let mut table = Table::new(HEADS);
+    for seen in &seen {
+        table.row(row(seen, now));
+    }
+    crate::print(&table.text(""))
+}
+
+fn row(seen: &ProcessSnapshot, now: u64) -> [String; 11] {
+    let ProcessSnapshot { found, reading, .. } = seen;
+    let sum = |value: fn(&tautline_observe::Socket) -> u64| count(reading.sockets.iter().map(value).sum());
+    [
+        found.pid.to_string(),
+        escaped(reading.process.program.as_bytes()),
+        escaped(reading.process.version.as_bytes()),
+        span(reading.process.since, if found.is_running { now } else { reading.process.written }),
+        reading.sockets.len().to_string(),
+        reading.peers.len().to_string(),
+        sum(|socket| socket.messages_out),
+        sum(|socket| socket.messages_in),
+        sum(|socket| socket.queued_out + socket.queued_in),
+        sum(|socket| socket.dropped + socket.unroutable + socket.lost),
+        match reading.routes.len() {
+            _ if !found.is_running => "has ended without an end".to_owned(),
+            0 => String::new(),
+            routes => many(routes, "route"),
+        },
+    ]
+}

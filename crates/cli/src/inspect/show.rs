@@ -1,0 +1,297 @@
+//! `taut show`: prints a process or one of its sockets.
+
+use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, Route, Socket, SocketState};
+
+use super::table::{Column, Side, Table};
+use super::units::{bytes, count, many, now, round_trip, span};
+use super::{BySocket, ProcessSnapshot, SocketSelection, json};
+use crate::args::Show;
+use crate::failure::{Failure, Result};
+use crate::format::escaped;
+
+/// Maximum number of peers per socket, if all sockets are shown.
+const SOME: usize = 10;
+/// Maximum number of events per socket.
+const EVENTS: usize = 20;
+
+const PEERS: &[Column] = &[
+    Column("PEER", Side::Right),
+    Column("STATE", Side::Left),
+    Column("ADDRESS", Side::Left),
+    Column("OUT", Side::Right),
+    Column("IN", Side::Right),
+    Column("WAITING", Side::Left),
+    Column("DROPPED", Side::Right),
+    Column("IDLE", Side::Right),
+    Column("TRIP", Side::Right),
+    Column("KNOWN AS", Side::Left),
+];
+
+/// Prints the process or the socket.
+pub fn run(args: &Show) -> Result<()> {
+    let (process, socket) = target(&args.target)?;
+    // A socket that the user names is always shown.
+    let seen = super::snapshots_of(process, SocketSelection::new(args.all || socket.is_some()))?;
+    if let Some(socket) = socket
+        && seen.iter().all(|seen| seen.reading.socket(socket).is_none())
+    {
+        let all: Vec<String> = seen
+            .iter()
+            .flat_map(|seen| &seen.reading.sockets)
+            .map(|socket| format!("{} ({})", socket.id, socket.type_name))
+            .collect();
+        return Err(Failure::usage(format!("the process {process} has no socket {socket}")).hint(
+            if all.is_empty() { "it has none".to_owned() } else { format!("it has {}", all.join(", ")) },
+        ));
+    }
+    let mut text = String::new();
+    for seen in &seen {
+        text += &match args.json {
+            true => format!("{}\n", json::whole(seen, socket)),
+            false => describe(seen, socket, now()),
+        };
+    }
+    crate::print(&text)
+}
+
+/// Parses `PID` or `PID/SOCKET`.
+pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
+    let (process, socket) =
+        text.split_once('/').map_or((text, None), |(process, socket)| (process, Some(socket)));
+    let socket = socket.map(str::parse).transpose();
+    match (process.parse(), socket) {
+        (Ok(process), Ok(socket)) => Ok((process, socket)),
+        _ => Err(Failure::usage(format!("{text:?} is no process, and no socket of one"))
+            .hint("PID, or PID/SOCKET as taut show PID lists them")),
+    }
+}
+
+fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
+    let ProcessSnapshot { found, reading, left_out } = seen;
+    let process = &reading.process;
+    // For a process that has ended, use the time of its last update.
+    let now = if found.is_running { now } else { process.written };
+    let mut text = format!(
+        "{} ({}), Tautline {}, observed for {}{}\n",
+        escaped(process.program.as_bytes()),
+        process.pid,
+        escaped(process.version.as_bytes()),
+        span(process.since, now),
+        if found.is_running { "" } else { ", has ended without an end: this is how it was" },
+    );
+    if process.omitted > 0 {
+        text += &format!(
+            "  {} had no room in its file of counters, and are missing here\n",
+            many(process.omitted as usize, "record")
+        );
+    }
+    for context in reading.contexts.iter().filter(|_| only.is_none()) {
+        text += &format!("context {}: {}", context.id, many(context.io_threads as usize, "I/O thread"));
+        if context.terminating > 0 {
+            text += &format!(", the program has waited for its end for {}", span(context.terminating, now));
+        }
+        text.push('\n');
+    }
+    let by = BySocket::new(reading);
+    for socket in reading.sockets.iter().filter(|socket| only.is_none_or(|only| socket.id == only)) {
+        text.push('\n');
+        text += &describe_socket(socket, &by, only.is_some(), now);
+        if let Some(route) = reading.route_of(socket.id) {
+            text += &describe_route(route);
+        }
+        if only.is_some() {
+            text += &events(reading, socket.id);
+        }
+    }
+    if reading.sockets.is_empty() {
+        text += "no sockets\n";
+    }
+    if *left_out > 0 {
+        text += &format!("\nand {} of monitors: taut show {} --all\n", many(*left_out, "socket"), found.pid);
+    }
+    text
+}
+
+fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) -> String {
+    let (peers, endpoints) = (by.peers(socket.id), by.endpoints(socket.id));
+    let mut text = format!("socket {}: {}", socket.id, socket.type_name);
+    if !socket.routing_id.is_empty() {
+        text += &format!(" {}", escaped(&socket.routing_id));
+    }
+    if socket.monitor {
+        text += ", for the events of a monitor";
+    }
+    if socket.mechanism != "NULL" && !socket.mechanism.is_empty() {
+        text += &format!(", {}", socket.mechanism);
+    }
+    if socket.state == SocketState::Lingering {
+        text += ", closed, with something still to be sent";
+    }
+    text += &format!(", {}\n", many(peers.len(), "peer"));
+    text += &format!(
+        "  out {} ({}), in {} ({}), waiting {} to be sent and {} to be received\n",
+        count(socket.messages_out),
+        bytes(socket.bytes_out),
+        count(socket.messages_in),
+        bytes(socket.bytes_in),
+        count(socket.queued_out),
+        count(socket.queued_in)
+    );
+    let losses = [
+        (socket.dropped, "dropped at the high-water mark"),
+        (socket.unroutable, "had no such peer"),
+        (socket.lost, "lost with their peers"),
+        (socket.reconnects, "reconnects"),
+        (socket.failed_connects, "failed connects"),
+        (socket.failed_handshakes, "failed handshakes"),
+        (socket.names_away, "times that names could not be asked for"),
+    ];
+    let losses: Vec<String> = losses
+        .iter()
+        .filter(|(value, _)| *value > 0)
+        .map(|(value, what)| format!("{} {what}", count(*value)))
+        .collect();
+    if !losses.is_empty() {
+        text += &format!("  {}\n", losses.join(", "));
+    }
+    if whole {
+        text += &format!("  {}\n", settings(socket));
+    }
+    for endpoint in endpoints {
+        text += &format!("  {}\n", describe_endpoint(endpoint, now));
+    }
+    let mut peers = peers.to_vec();
+    if !whole {
+        // Show the peers with the longest queues first.
+        peers.sort_by_key(|peer| std::cmp::Reverse(peer.queued_out + peer.queued_in));
+    }
+    let shown = if whole { peers.len() } else { peers.len().min(SOME) };
+    let mut table = Table::new(PEERS);
+    for peer in &peers[..shown] {
+        table.row(row(peer, now));
+    }
+    if !table.is_empty() {
+        text += &table.text("  ");
+    }
+    if shown < peers.len() {
+        text += &format!("  and {} more: taut show PID/{}\n", peers.len() - shown, socket.id);
+    }
+    text
+}
+
+fn describe_route(route: &Route) -> String {
+    let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
+    let mut text = format!(
+        "  route {name} ({promise}): {} received, {} done, {} waiting",
+        count(route.received),
+        count(route.done),
+        count(route.waiting)
+    );
+    let others = [
+        (route.dropped, "dropped"),
+        (route.refused, "refused"),
+        (route.unwanted, "unwanted"),
+        (route.again, "again"),
+        (route.known, "known"),
+    ];
+    for (value, what) in others.iter().filter(|(value, _)| *value > 0) {
+        text += &format!(", {} {what}", count(*value));
+    }
+    text.push('\n');
+    text
+}
+
+fn settings(socket: &Socket) -> String {
+    let limit = |hwm: u64| if hwm == 0 { "none".to_owned() } else { hwm.to_string() };
+    let mut all = vec![
+        format!("high-water marks {} out, {} in", limit(socket.send_hwm), limit(socket.receive_hwm)),
+        match socket.linger_ms {
+            ..0 => "linger for ever".to_owned(),
+            linger => format!("linger {linger} ms"),
+        },
+    ];
+    if socket.heartbeat_ms > 0 {
+        all.push(format!("heartbeat {} ms", socket.heartbeat_ms));
+    }
+    if socket.type_name.ends_with("SUB") {
+        all.push(many(socket.subscriptions as usize, "subscription"));
+    }
+    let names = [
+        (Options::IMMEDIATE, "IMMEDIATE"),
+        (Options::CONFLATE, "CONFLATE (its messages are not counted)"),
+        (Options::ROUTER_MANDATORY, "ROUTER_MANDATORY"),
+        (Options::XPUB_NODROP, "XPUB_NODROP"),
+        (Options::REQ_RELAXED, "REQ_RELAXED"),
+    ];
+    all.extend(names.iter().filter(|(bit, _)| socket.options & bit != 0).map(|(_, name)| (*name).to_owned()));
+    all.join(", ")
+}
+
+fn describe_endpoint(endpoint: &Endpoint, now: u64) -> String {
+    let name = if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name };
+    let mut text =
+        format!("{} {}", if endpoint.bound { "bound to" } else { "connects to" }, escaped(name.as_bytes()));
+    if !endpoint.given.is_empty() && endpoint.given != *name {
+        text += &format!(" (as {})", escaped(endpoint.given.as_bytes()));
+    }
+    match endpoint.state {
+        EndpointState::Unknown => {}
+        EndpointState::Listening => text += &format!(", {} came", many(endpoint.accepted as usize, "peer")),
+        state => text += &format!(", {state} for {}", span(endpoint.since, now)),
+    }
+    if endpoint.failures > 0 {
+        let failing = span(endpoint.failing_since, now);
+        text += &format!(", {} failed in {failing}", many(endpoint.failures as usize, "attempt"));
+    }
+    if !endpoint.reason.is_empty() {
+        text += &format!(": {}", escaped(endpoint.reason.as_bytes()));
+    }
+    text
+}
+
+fn row(peer: &Peer, now: u64) -> [String; 10] {
+    let waiting = |queued: u64, limit: u64| match limit {
+        0 => queued.to_string(),
+        limit => format!("{queued}/{limit}"),
+    };
+    let mut queues = waiting(peer.queued_out, peer.limit_out);
+    if peer.queued_in > 0 {
+        queues += &format!(" in {}", waiting(peer.queued_in, peer.limit_in));
+    }
+    if peer.full_since > 0 {
+        queues += &format!(" full for {}", span(peer.full_since, now));
+    }
+    let last = peer.last_out.max(peer.last_in);
+    let known = [escaped(&peer.routing_id), escaped(peer.user_id.as_bytes())];
+    let known: Vec<String> = known.into_iter().filter(|name| !name.is_empty()).collect();
+    let address = [&peer.address, &peer.endpoint].into_iter().find(|text| !text.is_empty());
+    [
+        peer.id.to_string(),
+        peer.state.to_string(),
+        address.map_or_else(String::new, |text| escaped(text.as_bytes()))
+            + if peer.shared_memory { " (shared memory)" } else { "" },
+        count(peer.messages_out),
+        count(peer.messages_in),
+        queues,
+        count(peer.dropped),
+        if last == 0 { "-".to_owned() } else { span(last, now) },
+        round_trip(peer.round_trip_us),
+        known.join(" "),
+    ]
+}
+
+fn events(reading: &Reading, socket: u64) -> String {
+    let of_socket: Vec<&Event> = reading.events.iter().filter(|event| event.socket == socket).collect();
+    let mut text = String::new();
+    for event in &of_socket[of_socket.len().saturating_sub(EVENTS)..] {
+        let at = humantime::format_rfc3339_millis(
+            std::time::UNIX_EPOCH + std::time::Duration::from_micros(event.at),
+        );
+        let ends = [&event.local, &event.remote].map(|end| escaped(end.as_bytes()));
+        let ends =
+            ends.iter().filter(|end| !end.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
+        text += format!("  {at} {} {ends} {}", event.name, escaped(event.reason.as_bytes())).trim_end();
+        text.push('\n');
+    }
+    text
+}

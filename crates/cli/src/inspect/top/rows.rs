@@ -1,0 +1,241 @@
+//! Rows of sockets and peers, and their order.
+
+use std::cmp::Reverse;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use tautline_observe::{EndpointState, Peer, PeerState, Reading, Socket, SocketState};
+
+use super::sample::{Rates, Sample, Tracked};
+use crate::format::escaped;
+use crate::inspect::BySocket;
+use crate::inspect::units::{count, rate, round_trip, span};
+
+/// Sort order of the sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// Sockets that lose messages, then the fullest queue
+    Trouble,
+    /// Messages sent per second
+    Out,
+    /// Messages received per second
+    In,
+    /// Number of queued messages
+    Queued,
+    /// Number of peers
+    Peers,
+    /// Process and socket
+    Pid,
+}
+
+impl Order {
+    /// Returns the name of the order.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Trouble => "trouble",
+            Order::Out => "out",
+            Order::In => "in",
+            Order::Queued => "queued",
+            Order::Peers => "peers",
+            Order::Pid => "pid",
+        }
+    }
+
+    /// Returns the next order.
+    pub fn next(self) -> Order {
+        let all = [Order::Trouble, Order::Out, Order::In, Order::Queued, Order::Peers, Order::Pid];
+        let at = all.iter().position(|order| *order == self).unwrap_or(0);
+        all[(at + 1) % all.len()]
+    }
+}
+
+/// Identifies a socket on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketKey {
+    /// Counters file of its process.
+    pub path: PathBuf,
+    pub socket: u64,
+}
+
+/// Severity of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    None,
+    /// Worth attention.
+    Some,
+    /// Messages are lost, or the socket is stuck.
+    Bad,
+}
+
+/// Row of a socket.
+pub struct SocketRow<'a> {
+    pub process: &'a Tracked,
+    pub socket: &'a Socket,
+    pub rates: Rates,
+    pub queued: u64,
+    /// Fill level of its fullest queue, in per mille.
+    pub fullest: u64,
+    pub trouble: Severity,
+    /// Short note about a problem.
+    pub note: String,
+}
+
+impl SocketRow<'_> {
+    /// Returns the identity of the socket.
+    pub fn key(&self) -> SocketKey {
+        SocketKey { path: self.process.found.path.clone(), socket: self.socket.id }
+    }
+}
+
+/// Returns all sockets that match the filter, in order.
+pub fn sockets<'a>(sample: &'a Sample, order: Order, filter: &str) -> Vec<SocketRow<'a>> {
+    let mut rows = Vec::new();
+    for process in &sample.processes {
+        let by = BySocket::new(&process.reading);
+        for socket in &process.reading.sockets {
+            let row = socket_row(process, socket, &by);
+            if filter.is_empty() || passes(&row, &by, filter) {
+                rows.push(row);
+            }
+        }
+    }
+    let key = |row: &SocketRow<'_>| (row.process.found.pid, row.socket.id);
+    let whole = |rate: f64| Reverse((rate * 10.0) as u64);
+    match order {
+        Order::Trouble => rows.sort_by_key(|row| {
+            (Reverse(row.trouble), whole(row.rates.lost), Reverse(row.fullest), Reverse(row.queued), key(row))
+        }),
+        Order::Out => rows.sort_by_key(|row| (whole(row.rates.sent), key(row))),
+        Order::In => rows.sort_by_key(|row| (whole(row.rates.received), key(row))),
+        Order::Queued => rows.sort_by_key(|row| (Reverse(row.queued), key(row))),
+        Order::Peers => rows.sort_by_key(|row| (Reverse(row.socket.peers), key(row))),
+        Order::Pid => rows.sort_by_key(key),
+    }
+    rows
+}
+
+/// True if the process, the type, an endpoint or the note contains the text. Ignores case.
+fn passes(row: &SocketRow<'_>, by: &BySocket<'_>, filter: &str) -> bool {
+    let filter = filter.to_lowercase();
+    let has = |text: &str| text.to_lowercase().contains(&filter);
+    has(&row.process.reading.process.program)
+        || row.process.found.pid.to_string().starts_with(&filter)
+        || has(&row.socket.type_name)
+        || has(&row.note)
+        || by.endpoints(row.socket.id).iter().any(|endpoint| has(&endpoint.name) || has(&endpoint.given))
+}
+
+fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -> SocketRow<'a> {
+    let now = process.reading.process.written;
+    let rates = process.rates.get(&socket.id).copied().unwrap_or_default();
+    let peers = by.peers(socket.id);
+    let fullest = peers.iter().map(|peer| fill(peer)).max().unwrap_or(0);
+    let full_since = peers.iter().map(|peer| peer.full_since).filter(|since| *since > 0).min();
+    let failing = by.endpoints(socket.id).iter().find(|endpoint| endpoint.failures > 0 && !endpoint.bound);
+    let (trouble, note) = if !process.found.is_running {
+        (Severity::Some, "process has ended".to_owned())
+    } else if rates.lost > 0.0 {
+        (Severity::Bad, format!("loses {}/s", rate(rates.lost)))
+    } else if let Some(since) = full_since {
+        (Severity::Bad, format!("full for {}", span(since, now)))
+    } else if let Some(endpoint) = failing {
+        let reason = if endpoint.reason.is_empty() { "no connection" } else { endpoint.reason.as_str() };
+        (Severity::Bad, format!("{} for {}", escaped(reason.as_bytes()), span(endpoint.failing_since, now)))
+    } else if socket.state == SocketState::Lingering {
+        (Severity::Some, "closed, lingers".to_owned())
+    } else if socket.type_name == "SUB" && socket.subscriptions == 0 {
+        (Severity::Some, "no subscription".to_owned())
+    } else if let Some(endpoint) =
+        by.endpoints(socket.id).iter().find(|endpoint| endpoint.state == EndpointState::Failed)
+    {
+        (Severity::Bad, format!("not bound: {}", escaped(endpoint.reason.as_bytes())))
+    } else if fullest >= 500 {
+        (Severity::Some, format!("{} % full", fullest / 10))
+    } else if socket.dropped + socket.lost > 0 {
+        (Severity::None, format!("{} lost before", count(socket.dropped + socket.lost)))
+    } else if socket.monitor {
+        (Severity::None, "for a monitor".to_owned())
+    } else if let Some(route) = process.reading.route_of(socket.id) {
+        let waiting =
+            if route.waiting == 0 { String::new() } else { format!(", {} wait", count(route.waiting)) };
+        let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
+        (Severity::None, format!("{name} ({promise}): {} done{waiting}", count(route.done)))
+    } else {
+        (Severity::None, String::new())
+    };
+    let queued = socket.queued_out + socket.queued_in;
+    SocketRow { process, socket, rates, queued, fullest, trouble, note }
+}
+
+/// Returns the fill level of the fuller queue of a peer, in per mille.
+fn fill(peer: &Peer) -> u64 {
+    let part = |queued: u64, limit: u64| (queued.saturating_mul(1000)).checked_div(limit).unwrap_or(0);
+    part(peer.queued_out, peer.limit_out).max(part(peer.queued_in, peer.limit_in))
+}
+
+/// Row of a peer.
+pub struct PeerRow<'a> {
+    pub peer: &'a Peer,
+    pub rates: Rates,
+    pub trouble: Severity,
+    /// Name of the peer.
+    pub name: String,
+    pub waiting: String,
+    pub trip: String,
+    pub note: String,
+}
+
+/// Returns the peers of a socket, the slowest first.
+pub fn peers<'a>(process: &'a Tracked, socket: u64) -> Vec<PeerRow<'a>> {
+    let now = process.reading.process.written;
+    let mut peers: Vec<&Peer> = process.reading.peers_of(socket).collect();
+    peers.sort_by_key(|peer| (Reverse(fill(peer)), Reverse(peer.queued_out + peer.queued_in), peer.id));
+    peers.into_iter().map(|peer| peer_row(process, peer, now)).collect()
+}
+
+fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
+    let rates = process.peer_rates.get(&peer.id).copied().unwrap_or_default();
+    let (trouble, note) = if rates.lost > 0.0 {
+        (Severity::Bad, format!("loses {}/s", rate(rates.lost)))
+    } else if peer.full_since > 0 {
+        (Severity::Bad, format!("full for {}", span(peer.full_since, now)))
+    } else if peer.full_in_since > 0 {
+        (Severity::Some, format!("not read for {}", span(peer.full_in_since, now)))
+    } else if peer.state != PeerState::Connected {
+        (Severity::Some, peer.state.to_string())
+    } else if peer.reconnects > 0 {
+        (Severity::None, format!("came back {} times", count(peer.reconnects)))
+    } else {
+        (Severity::None, String::new())
+    };
+    let name = match (peer.routing_id.as_slice(), peer.user_id.as_str()) {
+        ([], "") => String::new(),
+        (id, "") => escaped(id),
+        ([], user) => escaped(user.as_bytes()),
+        (id, user) => format!("{} {}", escaped(id), escaped(user.as_bytes())),
+    };
+    let address = if peer.address.is_empty() { &peer.endpoint } else { &peer.address };
+    let name = if name.is_empty() { escaped(address.as_bytes()) } else { name };
+    let queued = if peer.queued_in > peer.queued_out {
+        (peer.queued_in, peer.limit_in)
+    } else {
+        (peer.queued_out, peer.limit_out)
+    };
+    let waiting = if queued.1 == 0 { queued.0.to_string() } else { format!("{}/{}", queued.0, queued.1) };
+    PeerRow { peer, rates, trouble, name, waiting, trip: round_trip(peer.round_trip_us), note }
+}
+
+/// Returns the totals for the header line.
+pub fn sums(sample: &Sample) -> (usize, usize, Rates) {
+    let readings = sample.processes.iter().map(|process| &process.reading);
+    let (sockets, peers) = readings.fold((0, 0), |(sockets, peers), reading: &Reading| {
+        (sockets + reading.sockets.len(), peers + reading.peers.len())
+    });
+    let mut all = Rates::default();
+    for rates in sample.processes.iter().flat_map(|process| process.rates.values()) {
+        all.sent += rates.sent;
+        all.received += rates.received;
+        all.lost += rates.lost;
+    }
+    (sockets, peers, all)
+}

@@ -1,0 +1,305 @@
+//! Draws the screen of `taut top`: two header lines, the rows, and a line of keys.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::rows::{self, PeerRow, Severity, SocketRow};
+use super::{TopState, View};
+use crate::format::escaped;
+use crate::inspect::HOW;
+use crate::inspect::units::{count, many, rate};
+
+/// Number of lines besides rows: two header lines, the column names, the keys.
+const FRAME: u16 = 4;
+const KEYS: &str = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
+const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
+const HELP: [&str; 15] = [
+    "↑ ↓ PgUp PgDn Home End   choose a row (also j and k)",
+    "⏎ or →                   the peers of the socket",
+    "← or Esc                 back to the sockets",
+    "s                        sort: trouble, out, in, queued, peers, pid",
+    "/                        show what has this in its program, type, endpoint or note",
+    "a                        also the sockets that carry the events of monitors",
+    "p or space               hold, and go on",
+    "q                        quit",
+    "",
+    "OUT/s, IN/s   messages handed to the peers' queues, and taken from them",
+    "QUEUED        messages that wait, to be sent or for the program",
+    "FULL          how full the fullest queue is",
+    "loses N/s     dropped at the high-water mark, without such a peer, or with a peer that has gone",
+    "full for T    the queue to a peer is full: it takes less than it is sent",
+    "any key goes back",
+];
+
+/// Column: its header, its width, and true if it is aligned to the right.
+type Column = (&'static str, u16, bool);
+
+const SOCKETS: [Column; 8] = [
+    ("PID", 7, true),
+    ("PROGRAM", 10, false),
+    ("SOCKET", 10, false),
+    ("PEERS", 5, true),
+    ("OUT/s", 6, true),
+    ("IN/s", 6, true),
+    ("QUEUED", 6, true),
+    ("FULL", 4, true),
+];
+
+const PEERS: [Column; 6] = [
+    ("PEER", 5, true),
+    ("ADDRESS OR NAME", 24, false),
+    ("OUT/s", 6, true),
+    ("IN/s", 6, true),
+    ("WAITING", 9, true),
+    ("TRIP", 6, true),
+];
+
+/// Draws the screen.
+pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let mut canvas = Canvas { buffer: frame.buffer_mut(), area, colours: state.colours };
+    if state.help {
+        canvas.line(0, "taut top", Modifier::BOLD, None);
+        for (at, line) in HELP.iter().enumerate() {
+            canvas.line(at as u16 + 2, line, Modifier::empty(), None);
+        }
+        return;
+    }
+    head(state, &mut canvas);
+    let room = usize::from(area.height.saturating_sub(FRAME));
+    match state.view.clone() {
+        View::Sockets => sockets(state, &mut canvas, room),
+        View::Peers(key) => {
+            let Some((process, socket)) = state
+                .sample
+                .process(&key)
+                .and_then(|process| Some((process, process.reading.socket(key.socket)?)))
+            else {
+                canvas.line(2, "the socket is no longer there", Modifier::empty(), None);
+                canvas.keys(KEYS_OF_PEERS);
+                return;
+            };
+            let title = format!(
+                "{} ({}), socket {} {}, {}",
+                escaped(process.reading.process.program.as_bytes()),
+                process.found.pid,
+                socket.id,
+                socket.type_name,
+                many(process.reading.peers_of(socket.id).count(), "peer")
+            );
+            canvas.line(1, &title, Modifier::empty(), None);
+            let rows = rows::peers(process, key.socket);
+            let (at, first) = place(state.at, state.first, rows.len(), room);
+            canvas.columns(&PEERS);
+            for (line, row) in rows.iter().enumerate().skip(first).take(room) {
+                canvas.row(
+                    (line - first) as u16 + 3,
+                    &PEERS,
+                    &peer_cells(row),
+                    &row.note,
+                    row.trouble,
+                    line == at,
+                );
+            }
+            if rows.is_empty() {
+                canvas.line(4, "no peers", Modifier::empty(), None);
+            }
+            (state.at, state.first) = (at, first);
+            canvas.keys(KEYS_OF_PEERS);
+        }
+    }
+}
+
+fn head(state: &TopState, canvas: &mut Canvas<'_>) {
+    let (sockets, peers, rates) = rows::sums(&state.sample);
+    let processes = state.sample.processes.len();
+    let places = [
+        if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") },
+        many(sockets, "socket"),
+        many(peers, "peer"),
+    ];
+    let text = format!(
+        "taut top  {}   out {}/s in {}/s lost {}/s",
+        places.join(", "),
+        rate(rates.sent),
+        rate(rates.received),
+        rate(rates.lost)
+    );
+    canvas.line(0, &text, Modifier::BOLD, None);
+    let mut second = format!("by {}", state.order.name());
+    if state.typing || !state.filter.is_empty() {
+        second += &format!(
+            "   filter: {}{}",
+            escaped(state.filter.as_bytes()),
+            if state.typing { "_" } else { "" }
+        );
+    }
+    if state.paused {
+        second += "   held";
+    }
+    if let Some(fault) = state.sample.faults.first() {
+        let others = state.sample.faults.len() - 1;
+        let others = if others == 0 { String::new() } else { format!(" (and {others} more)") };
+        second += &format!("   {fault}{others}");
+    }
+    if state.view == View::Sockets {
+        canvas.line(1, &second, Modifier::empty(), None);
+    }
+}
+
+fn sockets(state: &mut TopState, canvas: &mut Canvas<'_>, room: usize) {
+    let rows = rows::sockets(&state.sample, state.order, &state.filter);
+    // Keep the chosen socket, even if its row has moved.
+    let chosen = state.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key() == *key));
+    let (at, first) = place(chosen.unwrap_or(state.at), state.first, rows.len(), room);
+    canvas.columns(&SOCKETS);
+    for (line, row) in rows.iter().enumerate().skip(first).take(room) {
+        canvas.row(
+            (line - first) as u16 + 3,
+            &SOCKETS,
+            &socket_cells(row),
+            &row.note,
+            row.trouble,
+            line == at,
+        );
+    }
+    if rows.is_empty() {
+        if state.filter.is_empty() {
+            canvas.line(4, "no process of this user is observed", Modifier::empty(), None);
+            canvas.line(5, HOW, Modifier::empty(), None);
+        } else {
+            canvas.line(4, "nothing has this", Modifier::empty(), None);
+        }
+    }
+    let chosen = rows.get(at).map(SocketRow::key);
+    (state.at, state.first, state.chosen) = (at, first, chosen);
+    canvas.keys(KEYS);
+}
+
+/// Returns the index of the chosen row, and the index of the first visible row so that the chosen
+/// one is visible.
+fn place(at: usize, first: usize, rows: usize, room: usize) -> (usize, usize) {
+    let at = at.min(rows.saturating_sub(1));
+    let first = first.min(at).max((at + 1).saturating_sub(room));
+    (at, first.min(rows.saturating_sub(room)))
+}
+
+fn socket_cells(row: &SocketRow<'_>) -> [String; 8] {
+    [
+        row.process.found.pid.to_string(),
+        escaped(row.process.reading.process.program.as_bytes()),
+        format!("{} {}", row.socket.id, row.socket.type_name),
+        count(row.socket.peers),
+        rate(row.rates.sent),
+        rate(row.rates.received),
+        count(row.queued),
+        if row.fullest == 0 { String::new() } else { format!("{}%", (row.fullest + 5) / 10) },
+    ]
+}
+
+fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
+    [
+        row.peer.id.to_string(),
+        row.name.clone(),
+        rate(row.rates.sent),
+        rate(row.rates.received),
+        row.waiting.clone(),
+        row.trip.clone(),
+    ]
+}
+
+/// Drawing area.
+struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    colours: bool,
+}
+
+impl Canvas<'_> {
+    fn style(&self, modifier: Modifier, colour: Option<Color>) -> Style {
+        let style = Style::default().add_modifier(modifier);
+        colour.filter(|_| self.colours).map_or(style, |colour| style.fg(colour))
+    }
+
+    fn put(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) {
+        if y < self.area.height && x < self.area.width {
+            self.buffer.set_stringn(x, y, text, usize::from(width.min(self.area.width - x)), style);
+        }
+    }
+
+    fn line(&mut self, y: u16, text: &str, modifier: Modifier, colour: Option<Color>) {
+        let style = self.style(modifier, colour);
+        self.put(0, y, text, self.area.width, style);
+    }
+
+    fn columns(&mut self, columns: &[Column]) {
+        let heads: Vec<String> = columns.iter().map(|column| column.0.to_owned()).collect();
+        let style = self.style(Modifier::UNDERLINED, None);
+        self.cells(2, columns, &heads, "NOTE", style, style);
+    }
+
+    fn row(
+        &mut self,
+        y: u16,
+        columns: &[Column],
+        cells: &[String],
+        note: &str,
+        trouble: Severity,
+        chosen: bool,
+    ) {
+        let modifier = if chosen { Modifier::REVERSED } else { Modifier::empty() };
+        let colour = match trouble {
+            Severity::None => None,
+            Severity::Some => Some(Color::Yellow),
+            Severity::Bad => Some(Color::Red),
+        };
+        let (plain, noted) = (self.style(modifier, None), self.style(modifier, colour));
+        if chosen {
+            let all = " ".repeat(usize::from(self.area.width));
+            self.put(0, y, &all, self.area.width, plain);
+        }
+        self.cells(y, columns, cells, note, plain, noted);
+    }
+
+    fn cells(
+        &mut self,
+        y: u16,
+        columns: &[Column],
+        cells: &[String],
+        note: &str,
+        plain: Style,
+        noted: Style,
+    ) {
+        let mut x = 0;
+        for ((_, width, at_right), cell) in columns.iter().zip(cells) {
+            let wide = cell.chars().count() as u16;
+            let indent = if *at_right { width.saturating_sub(wide) } else { 0 };
+            self.put(x + indent, y, cell, width - indent, plain);
+            x += width + 1;
+        }
+        let rest = self.area.width.saturating_sub(x);
+        self.put(x, y, note, rest, noted);
+    }
+
+    fn keys(&mut self, keys: &str) {
+        let style = self.style(Modifier::DIM, None);
+        self.put(0, self.area.height.saturating_sub(1), keys, self.area.width, style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_row_is_on_the_screen() {
+        assert_eq!(place(0, 0, 0, 20), (0, 0));
+        assert_eq!(place(usize::MAX, 0, 100, 20), (99, 80));
+        assert_eq!(place(50, 80, 100, 20), (50, 50));
+        assert_eq!(place(60, 50, 100, 20), (60, 50));
+        assert_eq!(place(90, 85, 30, 20), (29, 10), "there are fewer now");
+        assert_eq!(place(3, 0, 5, 0).0, 3, "no room");
+    }
+}

@@ -1,0 +1,64 @@
+//! `taut web`: serves a page about all observed processes of this user. The page loads no external
+//! resources.
+//!
+//! The page (`web/page.html`) is one file. It requests `data` every second and computes rates, the
+//! graph and the charts itself. It requests `tap` to show the messages of a socket. All paths start
+//! with a random token.
+
+mod messages;
+
+use serde_json::json;
+use tautline_observe::hints;
+
+use super::http::{HttpReply, Server};
+use super::{SocketSelection, json};
+use crate::args::Web;
+use crate::failure::{Failure, Result};
+
+const PAGE: &str = include_str!("web/page.html");
+
+/// Serves the page until the process ends.
+pub fn run(args: &Web) -> Result<()> {
+    let server = Server::bind(&args.listen)?;
+    if !server.at.ip().is_loopback() {
+        notice!("taut: warning: {} can be reached from other machines, without encryption", server.at);
+    }
+    let token = token()?;
+    crate::print(&format!("http://{}/{token}/\n", server.at))?;
+    let below = format!("/{token}/");
+    let which = SocketSelection::new(args.all);
+    server.serve(move |path| {
+        match path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
+            Some(("", "")) => HttpReply::new("text/html; charset=utf-8", PAGE.to_owned()),
+            Some(("data", "")) => HttpReply::new("application/json", whole(which)),
+            Some(("tap", question)) => messages::of(question),
+            _ => HttpReply::nothing(),
+        }
+    })
+}
+
+/// Returns 128 random bits as digits.
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::failed(format!("random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns all current data.
+fn whole(which: SocketSelection) -> String {
+    let (seen, faults) = super::all(which);
+    let processes = seen.iter().map(|seen| {
+        let mut process = json::whole(seen, None);
+        let hints = hints(&seen.reading, None).into_iter().map(|hint| {
+            json!({
+                "socket": hint.socket, "peer": hint.peer, "level": hint.level.as_str(), "what": hint.what,
+                "evidence": hint.evidence, "advice": hint.advice,
+            })
+        });
+        process["hints"] = hints.collect();
+        process["file"] = json!(seen.found.path.file_name().map(|name| name.to_string_lossy()));
+        process
+    });
+    let faults = faults.iter().map(|(found, fault)| format!("{}: {fault}", found.pid));
+    json!({ "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() }).to_string()
+}

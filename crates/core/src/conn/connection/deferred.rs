@@ -1,0 +1,95 @@
+//! Bytes that an owner leaves queued for the residual timer (`driver/residual.rs`) or the sweep
+//! (`driver/sweep.rs`).
+
+use super::Connection;
+use crate::conn::pump::Flushed;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{Arc, lock};
+use crate::timing::flush::Deferred;
+use crate::timing::supervisor::OwnerActivity;
+
+impl Connection {
+    /// Owner: ends the session, because there is no memory for a message that must be sent.
+    #[cold]
+    pub(crate) fn lose_unsendable(self: &Arc<Self>) {
+        let session = lock(&self.pump).session;
+        self.finish_flush(Flushed::Lost(tautline_io::errno::ENOMEM), session);
+    }
+
+    /// Owner, after publishing: returns true if the I/O thread has written queued bytes since the
+    /// last call. One load; clears the hint.
+    #[inline]
+    pub(crate) fn take_hint(&self) -> bool {
+        self.hint.take()
+    }
+
+    /// Makes the owner look at the clock with its next message.
+    pub(crate) fn give_hint(&self) {
+        self.hint.give();
+        if let Some(hint) = &*lock(&self.shared_hint) {
+            hint.give();
+        }
+    }
+
+    /// Called by the I/O thread, which has given the hint and passed a heavy barrier since. From
+    /// now on only the owner handles the queue. Messages that it published before it could see the
+    /// hint are written here.
+    pub(crate) fn flush_missed(self: &Arc<Self>) {
+        if self.has_pending() {
+            self.pump_writable();
+        }
+    }
+
+    /// Makes the I/O thread watch the queued bytes. One load if it already does.
+    #[inline]
+    pub(crate) fn watch_residual(self: &Arc<Self>) {
+        if self.residual_mark.claim_handover() {
+            self.io.watch_residual(self, true);
+        }
+    }
+
+    /// Owner: like `watch_residual`, at `now` (ticks). Returns true if the call took longer than a
+    /// few nanoseconds.
+    #[inline]
+    pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Deferred) -> bool {
+        self.worked_at.store((now & !1) | u64::from(rest == Deferred::Predicted), Relaxed);
+        let watched = !self.residual_mark.claim_handover();
+        let soon = rest == Deferred::Unassigned;
+        if !watched {
+            self.io.watch_residual(self, soon);
+        } else if soon {
+            self.io.hurry_residual();
+        }
+        !watched || soon
+    }
+
+    /// Owner: notes that it has written all queued bytes at `now` (ticks), and may continue.
+    #[inline]
+    pub(crate) fn note_work(&self, now: u64) {
+        if self.residual_mark.is_set() {
+            let foreseen = self.worked_at.load(Relaxed) & 1;
+            self.worked_at.store((now & !1) | foreseen, Relaxed);
+        }
+    }
+
+    /// Returns the owner's state as the watch sees it.
+    pub(crate) fn owner_at_work(&self) -> OwnerActivity {
+        let worked_at = self.worked_at.load(Relaxed);
+        OwnerActivity {
+            worked_at: worked_at & !1,
+            foresees: worked_at & 1 != 0,
+            writing: self.is_being_written(),
+        }
+    }
+
+    /// Owner: leaves the queued bytes to the sweep. Returns the round of the sweep, or `None` if
+    /// the sweep already has them.
+    pub(crate) fn leave_to_sweep(self: &Arc<Self>) -> Option<u32> {
+        self.sweep_mark.set().then(|| self.io.write_soon(self))
+    }
+
+    /// True if the sweep has no work now.
+    pub(crate) fn sweeper_is_idle(&self) -> bool {
+        self.io.sweeper_is_idle()
+    }
+}

@@ -1,0 +1,56 @@
+//! A peer's signs of life, for heartbeats.
+
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
+use tautline_io::clock;
+
+/// Values that the reader of a connection notes at each arrival.
+#[derive(Default)]
+pub(crate) struct Liveness {
+    /// Grows with each arrival.
+    arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
+    /// Time to live that the peer's last PING granted, in deciseconds. 0 for unlimited.
+    // Relaxed: behind the task that informs the I/O thread (`IoSide::granted_ttl`); a later value
+    // counts from the next look on.
+    granted_ttl_ds: AtomicU32,
+    /// Time of the last arrival in clock ticks. Kept only while a time to live is granted.
+    heard_at: AtomicU64, // Relaxed: own, the reader's; a number to heartbeats.
+}
+
+impl Liveness {
+    /// Notes an arrival. Only one thread at a time reads and counts. The exception is an owner that
+    /// parts with the peer; the session is then over.
+    pub(super) fn arrived(&self) {
+        self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
+        if self.granted_ttl_ds.load(Relaxed) != 0 {
+            self.heard_at.store(clock::ticks(), Relaxed);
+        }
+    }
+
+    /// Notes a time to live that a PING grants. Returns true for the first one of a session.
+    pub(super) fn grant(&self, ttl_ds: u16) -> bool {
+        ttl_ds != 0 && self.granted_ttl_ds.swap(ttl_ds.into(), Relaxed) == 0
+    }
+
+    /// Ends the session: revokes the time to live.
+    pub(super) fn end_session(&self) {
+        self.granted_ttl_ds.store(0, Relaxed);
+    }
+
+    /// Returns a number that changes with each arrival.
+    pub(crate) fn arrivals(&self) -> u32 {
+        self.arrivals.load(Relaxed)
+    }
+
+    /// Returns the granted time to live.
+    pub(crate) fn granted_ttl(&self) -> Duration {
+        Duration::from_millis(u64::from(self.granted_ttl_ds.load(Relaxed)) * 100)
+    }
+
+    /// Returns the time of the last arrival on the tick clock, if a time to live was granted before
+    /// it.
+    pub(crate) fn heard_at(&self) -> Duration {
+        Duration::from_nanos(clock::ticks_to_nanos(self.heard_at.load(Relaxed)))
+    }
+}

@@ -1,0 +1,131 @@
+//! Checks of a peer against the policy of the host.
+
+use std::time::Duration;
+
+use super::{Origin, Phase, USER_ID, Wire};
+use crate::conn::{Loss, unsent};
+use crate::driver::EventLoop;
+use crate::message::Metadata;
+use crate::policy::{Gate, PeerSource, Proof, Refusal};
+use crate::sync::{Arc, lock};
+use crate::transport;
+use tautline_io::errno;
+use tautline_policy::AllowedTopics;
+use tautline_proto::PeerCertificates;
+use tautline_proto::zap::ZapReply;
+
+/// Interval between two checks of the peers' permissions. If a key is revoked, its connection ends
+/// within a second.
+pub(in crate::driver) const CHECK: Duration = Duration::from_millis(400);
+
+/// Reason in events about a peer whose permissions have changed.
+const CHANGED: &str = "the policy has changed which topics it may use";
+
+impl Wire {
+    /// The source address of the peer.
+    pub(in crate::driver) fn source(&self) -> PeerSource {
+        PeerSource::of(&self.stream)
+    }
+
+    /// Checks if the policy admits the peer, by the metadata from the peer and from the
+    /// authentication handler.
+    pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
+        let Some(gate) = self.origin.gate() else { return Ok(()) };
+        gate.is_current()?;
+        let mut state = lock(&self.state);
+        self.passes(gate, state.proof.as_deref_mut(), told)
+    }
+
+    /// Ends the connection if a changed policy no longer admits the peer or gives it other
+    /// permissions. Also ends it if more bytes are queued for the peer than allowed.
+    pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut EventLoop, gate: &Gate) {
+        let (passes, connection) = {
+            let mut state = lock(&self.state);
+            let Phase::Open(connection) = &state.phase else { return };
+            let connection = connection.clone();
+            let Some(peer) = state.peer.clone() else { return };
+            (self.passes(gate, state.proof.as_deref_mut(), &peer), connection)
+        };
+        if let Err(Refusal(why)) = passes {
+            return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
+        }
+        if gate.most_unread().is_some_and(|most| unsent(&connection) > most) {
+            return self.end_beyond(turn, "unread_bytes_per_peer");
+        }
+        self.check_topics(turn);
+    }
+
+    fn passes(&self, gate: &Gate, proof: Option<&mut Proof>, told: &Metadata) -> Result<(), Refusal> {
+        gate.trusts(proof)?;
+        gate.admits(&self.stream, &known_user(told))
+    }
+
+    /// Ends the connection of a peer that exceeds this limit.
+    pub(in crate::driver) fn end_beyond(self: &Arc<Self>, turn: &mut EventLoop, limit: &str) {
+        let Some(gate) = self.origin.gate() else { return };
+        let Refusal(why) = gate.refuse_over_limit(limit, &transport::peer_name(&self.stream));
+        self.end_because(turn, Loss::Stream(errno::ENOBUFS), &why);
+    }
+
+    /// Ends the connection if the peer may now use other topics. The peer reconnects, subscribes
+    /// again, and gets the topics that it may have.
+    pub(super) fn check_topics(self: &Arc<Self>, turn: &mut EventLoop) {
+        let (peer, known) = {
+            let state = lock(&self.state);
+            let Phase::Open(_) = &state.phase else { return };
+            (state.peer.clone(), state.topics.clone())
+        };
+        let now = peer.and_then(|peer| topics(self, &peer));
+        if now.as_ref() != known.as_deref() {
+            return self.end_because(turn, Loss::Stream(errno::EACCES), CHANGED);
+        }
+        let timer = check_later(self, turn);
+        lock(&self.state).check_timer = timer;
+    }
+}
+
+/// Stores the certificates that a client has shown, if the policy may have to check them again.
+pub(super) fn note_certificates(wire: &Wire, shown: Option<Box<PeerCertificates>>) {
+    if let (Some(shown), Some(_)) = (shown, wire.origin.gate()) {
+        lock(&wire.state).proof.get_or_insert_default().add_certificates(*shown);
+    }
+}
+
+/// True if the handshake is not complete.
+pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
+    matches!(&lock(&wire.state).phase, Phase::Handshake(_))
+}
+
+/// True if the handshake is not complete and the peer has not sent a byte of it.
+pub(in crate::driver) fn is_silent(wire: &Wire) -> bool {
+    matches!(&lock(&wire.state).phase, Phase::Handshake(handshake) if handshake.is_silent())
+}
+
+/// The user that the policy knows by the peer's key. A user id from the authentication handler has
+/// priority.
+pub(super) fn key_owner(wire: &Wire, verdict: Option<&ZapReply>) -> Option<Arc<str>> {
+    let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
+    let state = lock(&wire.state);
+    let key = state.proof.as_deref().and_then(Proof::key)?;
+    gate.owner(key).ok()?
+}
+
+/// The topics that the peer may use, if the policy limits them.
+pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<AllowedTopics> {
+    let guard = wire.site().guard()?;
+    match &wire.origin {
+        Origin::Accepted(acceptor, _) => acceptor.gate()?.topics(&wire.stream, &known_user(told)),
+        Origin::Dialed(_) => guard.topics_of_server(&wire.stream, wire.options(), wire.endpoint.name()),
+    }
+}
+
+/// Sets a timer to check again which topics a peer may use that we connected to. Returns the timer.
+pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut EventLoop) -> u64 {
+    let is_dialed = matches!(wire.origin, Origin::Dialed(_));
+    let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());
+    if may_change { turn.after(CHECK, wire) } else { 0 }
+}
+
+fn known_user(told: &Metadata) -> String {
+    told.get(USER_ID).map(|user| user.to_string_lossy().into_owned()).unwrap_or_default()
+}

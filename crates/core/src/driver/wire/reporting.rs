@@ -1,0 +1,68 @@
+//! Information about a peer, for messages and events.
+
+use super::policy_checks::{key_owner, topics};
+use super::{USER_ID, Wire};
+use crate::conn::{Loss, PeerInfo};
+use crate::message::{Metadata, limit_properties};
+use crate::monitor::{Claim, EventDetails, KnownPeer, event};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::transport;
+use tautline_io::clock::unix_us;
+use tautline_io::errno;
+use tautline_io::fd::{self, AsRawFd};
+use tautline_proto::zap::ZapReply;
+use tautline_proto::{AuthFailure, PeerCertificates, ProtocolError};
+
+impl Wire {
+    /// Collects the metadata that messages of this peer carry. If a name occurs more than once, the
+    /// first counts. The order is: facts that we know, the handler's reply, the client's
+    /// certificate, the peer's own properties.
+    pub(super) fn peer_info(
+        &self,
+        routing_id: Vec<u8>,
+        properties: Vec<(String, Vec<u8>)>,
+        verdict: Option<Box<ZapReply>>,
+        shown: Option<&PeerCertificates>,
+    ) -> Box<PeerInfo> {
+        fn borrowed((name, value): &(String, Vec<u8>)) -> (&str, &[u8]) {
+            (name, value)
+        }
+        let address = transport::peer_name(&self.stream);
+        let known = [("Peer-Address", address.as_bytes()), ("Routing-Id", &routing_id)];
+        let owner = key_owner(self, verdict.as_deref());
+        let owner = owner.iter().map(|owner| (USER_ID, owner.as_bytes()));
+        let judged = verdict.iter().flat_map(|verdict| {
+            [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
+        });
+        let certified = shown.iter().map(|shown| (USER_ID, shown.user.as_bytes()));
+        // A peer's own claim about its user does not count.
+        let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
+        let all = known.into_iter().chain(owner).chain(judged).chain(certified).chain(limit_properties(told));
+        let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
+        let topics = topics(self, &metadata).map(Arc::new);
+        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })
+    }
+
+    /// Reports a failed handshake. `because` is the rule or the limit behind it.
+    pub(super) fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>, because: &str) {
+        let (event, value) = match why {
+            Loss::Protocol(ProtocolError::Auth(
+                AuthFailure::Refused { status: Some(status) } | AuthFailure::Denied { status },
+            )) => (event::HANDSHAKE_FAILED_AUTH, status.into()),
+            Loss::Protocol(error) => (event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code()),
+            Loss::Stream(errno) => (event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32),
+            Loss::Silent => (event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32),
+            Loss::Closed => return,
+        };
+        self.site().failed_handshakes.fetch_add(1, Relaxed);
+        let about = EventDetails { claim, why: because, ..EventDetails::default() };
+        self.site().events.emit_about(event, value, &self.endpoint, &about);
+    }
+}
+
+/// The part of a peer's metadata that events carry.
+pub(super) fn known(told: &Metadata) -> KnownPeer<'_> {
+    let get = |name| told.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
+    KnownPeer { routing_id: get("Routing-Id"), host: get("Peer-Address"), user_id: get(USER_ID) }
+}

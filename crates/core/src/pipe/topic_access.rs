@@ -1,0 +1,16 @@
+//! Permission of peers to use topics, as patterns check it.
+
+use crate::conn::PeerInfo;
+use tautline_policy::TopicUse;
+
+/// Decides for one socket, in addition to `PeerInfo::topics`. Called by the owner.
+pub(crate) trait TopicAccess: Send + Sync {
+    /// True if `lets` may return false.
+    fn may_refuse(&self) -> bool;
+
+    /// True if the program allows the peer to do this with the topic.
+    fn allows(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) -> bool;
+
+    /// Reports that a peer has tried a forbidden action. Called once for each connection.
+    fn report_refusal(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]);
+}

@@ -1,0 +1,49 @@
+//! Decides when a publisher wakes its inproc receivers: the flush rule, applied to wake-ups.
+//! `conn::Summons` does the waking.
+
+use super::Pipe;
+use crate::conn::{IoSide, ReceiverWakeups};
+use crate::sync::Arc;
+use crate::timing::flush::{Decision, FlushRule};
+use tautline_io::clock;
+
+/// The rule and the receivers that it applies to.
+#[derive(Debug)]
+pub(crate) struct WakeRule {
+    wakeups: Arc<ReceiverWakeups>,
+    rule: FlushRule,
+}
+
+impl WakeRule {
+    /// Returns a set without receivers.
+    pub(crate) fn new(io: Arc<dyn IoSide>) -> Self {
+        WakeRule { wakeups: ReceiverWakeups::new(io), rule: FlushRule::default() }
+    }
+
+    /// Adds a receiver if its peer is inproc. From now on, sending to it does not wake it.
+    pub(crate) fn add(&mut self, pipe: &mut Pipe) {
+        if let Some(bell) = pipe.outgoing.defer_wakeups(&pipe.link) {
+            self.wakeups.add(bell);
+        }
+    }
+
+    /// Notes that a message, or a part of one, was sent to some receivers.
+    #[inline]
+    pub(crate) fn after_send(&mut self) {
+        if self.rule.count() || self.wakeups.take_hint() {
+            self.wake_by_rule();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_by_rule(&mut self) {
+        let start = clock::ticks();
+        match self.rule.decide(start, 0, 0, false) {
+            Decision::Later(_) => self.wakeups.schedule_ring(),
+            Decision::Flush => {
+                self.wakeups.ring();
+                self.rule.record_flush(start, clock::ticks(), true);
+            }
+        }
+    }
+}

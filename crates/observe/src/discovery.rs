@@ -1,0 +1,191 @@
+//! Location of counters files: a folder of the user, with one file for each process.
+//!
+//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else
+//! `/tmp/tautline-UID`. It must belong to the user and be closed to others. Otherwise it is neither
+//! written nor read.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::ReadError;
+use crate::reader::header;
+
+/// Age after which an unwritten file counts as left by an ended process, if the system does not
+/// tell.
+const STALE: Duration = Duration::from_secs(60);
+
+/// An observed process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObservedProcess {
+    /// Process ID.
+    pub pid: u32,
+    /// Path of its counters file.
+    pub path: PathBuf,
+    /// True if the process runs. If false, it ended without removing its file.
+    pub is_running: bool,
+}
+
+/// Returns the observed processes of this user, sorted by process ID. Skips all other files.
+pub fn processes() -> Vec<ObservedProcess> {
+    let mut all: Vec<ObservedProcess> = folders().iter().flat_map(|folder| processes_in(folder)).collect();
+    all.sort_by(|a, b| a.pid.cmp(&b.pid).then_with(|| a.path.cmp(&b.path)));
+    all
+}
+
+/// Returns the observed processes of one folder, unsorted. Does not check if the folder is closed
+/// to others.
+pub fn processes_in(folder: &Path) -> Vec<ObservedProcess> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let found = entries.flatten().filter_map(|entry| {
+        let pid = pid_of(entry.file_name().to_str()?)?;
+        entry.file_type().ok()?.is_file().then_some(())?;
+        let path = entry.path();
+        let runs = runs(pid, &path);
+        Some(ObservedProcess { pid, path, is_running: runs })
+    });
+    found.collect()
+}
+
+/// Returns the folders that may hold counters files of this user and that are closed to others.
+pub fn folders() -> Vec<PathBuf> {
+    let Ok(user) = own_user() else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = candidates(user, true)
+        .into_iter()
+        .map(|(_, folder)| folder)
+        .filter(|folder| is_own(folder, user))
+        .collect();
+    folders.dedup();
+    folders
+}
+
+/// Returns the folder to write to. Creates it if it is missing.
+pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
+    for (parent, folder) in candidates(user, environment) {
+        if !parent.is_dir() {
+            continue;
+        }
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&folder, user) => {
+                return Ok(folder);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
+}
+
+/// Returns the possible folders, the best first, each with the parent that must exist.
+fn candidates(user: u32, environment: bool) -> Vec<(PathBuf, PathBuf)> {
+    let run = if environment { std::env::var_os("XDG_RUNTIME_DIR") } else { None };
+    let run = run.map(PathBuf::from).filter(|run| run.is_absolute());
+    let run = run.into_iter().chain([PathBuf::from(format!("/run/user/{user}"))]);
+    let mut all: Vec<_> = run.map(|run| (run.clone(), run.join("tautline"))).collect();
+    all.push(("/tmp".into(), format!("/tmp/tautline-{user}").into()));
+    all
+}
+
+/// True if this is a folder of `user` and closed to others.
+fn is_own(folder: &Path, user: u32) -> bool {
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
+}
+
+/// Opens a counters file for reading.
+pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
+    // O_NONBLOCK, because the path may be a pipe without a writer.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = match opened {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(ReadError::Foreign),
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != own_user()? {
+        return Err(ReadError::Foreign);
+    }
+    Ok(file)
+}
+
+/// Returns the process ID in a file name: `PID` or `PID.COPY`.
+fn pid_of(name: &str) -> Option<u32> {
+    let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(pid) && is_number(copy)).then(|| pid.parse().ok()).flatten()
+}
+
+/// True if the process that wrote this file is running.
+fn runs(pid: u32, path: &Path) -> bool {
+    if !Path::new("/proc/self/stat").exists() {
+        let written = fs::symlink_metadata(path).and_then(|found| found.modified());
+        return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));
+    }
+    let Some(now) = start_ticks(pid) else { return false };
+    // Another process may have reused the process ID.
+    let then = open(path).and_then(|file| header(&file)).ok().map(|header| {
+        let ticks = header[24..32].try_into().unwrap_or_default();
+        u64::from_le_bytes(ticks)
+    });
+    then.is_none_or(|then| then == 0 || then == now)
+}
+
+/// Removes the files of processes that have ended, and only these.
+pub(crate) fn sweep(folder: &Path) {
+    for found in processes_in(folder).into_iter().filter(|found| !found.is_running) {
+        let _ = fs::remove_file(&found.path);
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        // The control socket beside a counters file.
+        let name = entry.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".tap")) else { continue };
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        if is_socket && pid_of(name).is_some() && !folder.join(name).exists() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns the start time of a process in ticks since boot, from Linux's `/proc`.
+pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program name may contain any character, including spaces and parentheses.
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Returns the effective user of this process.
+pub(crate) fn own_user() -> io::Result<u32> {
+    if let Ok(found) = fs::metadata("/proc/self") {
+        return Ok(found.uid());
+    }
+    // On systems without such a folder, use the owner of a new file.
+    let path = std::env::temp_dir().join(format!(".tautline-{}", std::process::id()));
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let _ = fs::remove_file(&path);
+    Ok(file.metadata()?.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_numbers_of_processes() {
+        assert_eq!(pid_of("123"), Some(123));
+        assert_eq!(pid_of("123.2"), Some(123));
+        for name in ["", "x", "12x", "1.", ".1", "1.tap", "-1", "99999999999", "1.2.3"] {
+            assert_eq!(pid_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn this_process_runs_since_some_tick() {
+        let own = std::process::id();
+        assert!(start_ticks(own).is_none_or(|ticks| ticks > 0));
+        assert_eq!(start_ticks(own), start_ticks(own));
+    }
+}
