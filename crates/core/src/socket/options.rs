@@ -164,6 +164,7 @@ impl Socket {
         self.inbox.waker().quieten();
         let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
         can.write = can.write || self.ask_for_room();
+        self.found.lacks_room = !can.write;
         self.call_again();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }

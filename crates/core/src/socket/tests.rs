@@ -6,6 +6,7 @@ mod hearing;
 mod mishaps;
 mod routes;
 mod sharing;
+mod signals;
 mod unseen;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];

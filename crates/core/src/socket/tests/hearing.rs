@@ -97,13 +97,13 @@ fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
 fn what_a_peer_says_comes_after_the_news_of_it() {
     let context = Context::new();
     let mut socket = context.socket(SocketType::Pull).unwrap();
-    socket.arrived = vec![0];
+    socket.found.arrived = vec![0];
     socket.note_arrived();
     assert!(!socket.inbox.pending(), "taken note of at once");
     socket.inbox.push(News::Knock);
-    socket.arrived = vec![7, 8];
+    socket.found.arrived = vec![7, 8];
     socket.note_arrived();
-    assert!(socket.arrived.is_empty());
+    assert!(socket.found.arrived.is_empty());
     let news: Vec<_> = socket.inbox.drain().into_iter().collect();
     assert!(matches!(news[..], [News::Knock, News::Readable(7), News::Readable(8)]));
 }
