@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::shared::SharedSocket;
-use crate::socket::{PollEvents, Socket};
+use crate::socket::{PollEvents, Socket, signals};
 use crate::sync::Arc;
 use crate::wait::{self, Waiter};
 use tautline_io::fd::{AsRawFd, RawFd};
@@ -53,6 +53,7 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
     let mut raw: Vec<PollFd> = items.iter().filter_map(descriptor).collect();
     let mut watch = None;
     let mut timed_out = timeout == Some(Duration::ZERO);
+    let mut has_waited = false;
     loop {
         if !raw.is_empty() {
             match poll::poll(&mut raw, Some(Duration::ZERO)) {
@@ -62,9 +63,10 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
                 other => other?,
             };
         }
-        let ready = collect(items, &raw)?;
-        if ready > 0 || timed_out {
-            return Ok(ready);
+        let collected = collect(items, &raw);
+        if timed_out || collected != Ok(0) {
+            end(items, has_waited);
+            return collected;
         }
         match &watch {
             None => {
@@ -80,10 +82,23 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
         let mut waiting: Vec<_> = items.iter_mut().filter_map(waiter).collect();
         let mut waiters: Vec<&mut dyn Waiter> =
             waiting.iter_mut().map(|waiter| waiter as &mut dyn Waiter).collect();
+        has_waited = true;
         match wait::wait(&mut waiters, &mut raw, deadline) {
             Ok(()) => {}
             Err(Error::Again) => timed_out = true,
-            Err(error) => return Err(error),
+            Err(error) => {
+                end(items, has_waited);
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Signals events to other parts of the program, see [`signals`].
+fn end(items: &mut [Item<'_>], has_waited: bool) {
+    for item in items {
+        if let PollTarget::Socket(socket) = &mut item.watched {
+            signals::end_poll(socket, has_waited);
         }
     }
 }
@@ -150,7 +165,11 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     for item in items {
         item.revents = match &mut item.watched {
             PollTarget::Socket(socket) => {
-                let can = socket.refresh(PollEvents::of(item.events), !many)?;
+                let wanted = PollEvents::of(item.events);
+                let can = match many && !signals::is_exposed(socket) {
+                    true => socket.refresh(wanted, false)?,
+                    false => signals::refresh_for_poll(socket, wanted)?,
+                };
                 (if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 })
             }
             PollTarget::Shared(socket) => {
@@ -164,13 +183,14 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     Ok(ready)
 }
 
-/// Reads the network for those of many sockets that have no message yet.
+/// Reads the network for those of many sockets that have no message yet. Skips sockets whose ZMQ_FD
+/// was read, because each of them must reset its signal before it reads.
 fn pull_many(items: &mut [Item<'_>]) -> Result<(), Error> {
     let mut waiting = Vec::with_capacity(items.len());
     for item in items {
         if let PollTarget::Socket(socket) = &mut item.watched {
             let wanted = PollEvents { read: item.events & POLLIN != 0, write: false };
-            if wanted.read && !socket.refresh(wanted, false)?.read {
+            if wanted.read && !signals::is_exposed(socket) && !socket.refresh(wanted, false)?.read {
                 waiting.push(socket.waiter(wanted));
             }
         }

@@ -16,6 +16,7 @@ mod peer_list;
 mod peers;
 mod reports;
 mod sharing;
+pub(crate) mod signals;
 mod statistics;
 mod taps;
 mod task;
@@ -44,6 +45,7 @@ use crate::timing::idle::Pause;
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
+use signals::Found;
 use taps::TapState;
 use tautline_io::net::Stream;
 use tautline_io::thread;
@@ -82,8 +84,7 @@ pub struct Socket {
     sent: u64,
     received: u64,
     pause: Pause,
-    /// Pipes that became readable while the owner itself was reading. Empty at all other times.
-    arrived: Vec<u32>,
+    found: Found,
     /// Pipes whose peer is gone and that still have unread messages.
     ending: Vec<PipeId>,
     /// The I/O thread's side. `None` in a context without I/O threads.
@@ -249,6 +250,10 @@ impl Socket {
                     Err(Error::Again) if self.request_room() => {
                         return self.pattern.send(&mut self.pipes, part);
                     }
+                    Err(Error::Again) => {
+                        self.found.lacks_room = true;
+                        return Err(Error::Again);
+                    }
                     waited => waited?,
                 },
                 result => return result,
@@ -378,7 +383,7 @@ impl Socket {
     /// Holder of the baton: reads the available data and processes it. Returns true if the state
     /// has changed. If no data is available, tries again, up to `times` times.
     fn read_connections(&mut self, times: u32) -> bool {
-        let Socket { set: Some(set), arrived, .. } = self else { return false };
+        let Socket { set: Some(set), found: Found { arrived, .. }, .. } = self else { return false };
         let changed = set.read_own(arrived, times);
         if !arrived.is_empty() {
             self.note_arrived();

@@ -50,7 +50,7 @@ impl Context {
             sent: 0,
             received: 0,
             pause: Pause::new(),
-            arrived: Vec::new(),
+            found: super::signals::Found::default(),
             ending: Vec::new(),
             site,
             set: None,

@@ -28,7 +28,7 @@ impl Socket {
     /// Processes the data that the owner itself has read.
     pub(super) fn note_arrived(&mut self) {
         // The pattern must not be called while the list is borrowed, and the list keeps its memory.
-        let mut arrived = std::mem::take(&mut self.arrived);
+        let mut arrived = std::mem::take(&mut self.found.arrived);
         if self.inbox.has_pending() {
             // Process the news of a peer's arrival before its data.
             arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
@@ -37,7 +37,7 @@ impl Socket {
             self.pattern.pattern_mut().readable(&mut self.pipes, PipeId(token));
             self.remove_closed_pipes();
         }
-        self.arrived = arrived;
+        self.found.arrived = arrived;
     }
 
     fn process(&mut self, news: News) {

@@ -164,6 +164,7 @@ impl Socket {
         self.inbox.waker().clear();
         let mut can = self.refresh(PollEvents { read: true, write: true }, true)?;
         can.write = can.write || self.request_room();
+        self.found.lacks_room = !can.write;
         self.call_again();
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }

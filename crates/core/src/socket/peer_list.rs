@@ -2,7 +2,7 @@
 //! peers and subscriptions. These options use counters that exist anyway, so they add no cost per
 //! message.
 
-use super::{PollEvents, Socket};
+use super::{PollEvents, Socket, signals};
 use crate::error::Error;
 use std::time::{Duration, Instant};
 use tautline_observe::{Peer, PeerState};
@@ -72,22 +72,27 @@ impl Socket {
         deadline: Option<Instant>,
         mut holds: impl FnMut(&mut Self) -> bool,
     ) -> Result<(), Error> {
-        loop {
-            self.check_alive()?;
+        let outcome = loop {
+            if let Err(error) = self.check_alive() {
+                break Err(error);
+            }
             if holds(self) {
-                return Ok(());
+                break Ok(());
             }
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
-                return Err(Error::Again);
+                break Err(Error::Again);
             }
             let slice = now + SLICE;
             let until = deadline.map_or(slice, |deadline| deadline.min(slice));
             match self.wait(PollEvents { read: false, write: false }, Some(until)) {
                 Ok(()) | Err(Error::Again) => {}
-                Err(error) => return Err(error),
+                Err(error) => break Err(error),
             }
-        }
+        };
+        // The caller learns nothing about messages and room.
+        signals::signal_again(self);
+        outcome
     }
 
     /// Writes as many peers as fit into `out`, a `zmq_tautline_peer_t` each. Returns the number of

@@ -7,6 +7,7 @@ mod pending_subscriptions;
 mod routes;
 mod sharing;
 mod short_lived_peers;
+mod signals;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];
 

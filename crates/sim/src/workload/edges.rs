@@ -254,6 +254,22 @@ pub(super) fn memory(stage: &mut Scenario, rng: &mut Rng) {
 /// Senders that wait for room before each message. Their peers have room for a few messages. Each
 /// sender is notified of new room, over any transport.
 pub(super) fn room(stage: &mut Scenario, rng: &mut Rng) {
+    exchange(stage, rng, |peer, sends| {
+        if sends {
+            peer.always_poll();
+        }
+    });
+}
+
+/// Like [`room`], but each program is an event loop: one task waits for ZMQ_FD while another one
+/// polls. The first task is notified of new room and of new messages in spite of the polls.
+pub(super) fn tasks(stage: &mut Scenario, rng: &mut Rng) {
+    exchange(stage, rng, |peer, _| peer.run_two_tasks());
+}
+
+/// Sends messages over pairs of sockets that have room for a few messages. `prepare` gets each
+/// peer, and true if the peer sends.
+fn exchange(stage: &mut Scenario, rng: &mut Rng, prepare: fn(&mut Peer, bool)) {
     stage.stop_losses();
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
     let ledger = stage.ledger_of(kind);
@@ -277,9 +293,7 @@ pub(super) fn room(stage: &mut Scenario, rng: &mut Rng) {
                 for option in [SNDHWM, RCVHWM] {
                     peer.set(option, rng.between(1, 3) as i32);
                 }
-                if sends {
-                    peer.always_poll();
-                }
+                prepare(&mut peer, sends);
                 peer.bind_or_connect(&endpoint, !sends);
                 for number in 0..count {
                     if sends {

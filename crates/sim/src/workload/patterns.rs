@@ -11,7 +11,7 @@ use super::bursts::{ahead, alive, bursts};
 use super::connection_rules::{filters, lengths, patience, relayed};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
-use super::edges::{bounds, churn, conflate, memory, room, terminate};
+use super::edges::{bounds, churn, conflate, memory, room, tasks, terminate};
 use super::envelopes::envelopes;
 use super::faulty_peers::{crash, strangers};
 use super::greetings::greetings;
@@ -35,7 +35,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Scenario, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 53] = [
+pub(super) const ALL: [(&str, Program); 54] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -89,6 +89,7 @@ pub(super) const ALL: [(&str, Program); 53] = [
     ("joiners", joiners),
     ("crossed", crossed),
     ("batches", batches),
+    ("tasks", tasks),
 ];
 
 /// Longest wait of a receiver that cannot know if a message was lost.

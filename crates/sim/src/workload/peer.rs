@@ -65,6 +65,8 @@ pub(super) struct Peer {
     patience: Duration,
     /// Events of the last poll, which the next call must find.
     promised: i16,
+    /// One wait for ZMQ_FD in this many is shared with another task, which polls. 0 for none.
+    tasks: u64,
     /// One call in this many follows a pause; and the longest pause in microseconds.
     pauses: (u64, u64),
 }
@@ -107,7 +109,17 @@ impl Peer {
         let polls = *rng.pick(&[0, 1, 2, 10]);
         let pauses = (*rng.pick(&[0, 0, 0, 5, 50]), rng.spread(1, 30_000));
         let waits = *rng.pick(&[WaitMethod::Poll, WaitMethod::Descriptor, WaitMethod::Task]);
-        Some(Peer { socket, rng, polls, waits, patient: true, patience: Duration::ZERO, promised: 0, pauses })
+        Some(Peer {
+            socket,
+            rng,
+            polls,
+            waits,
+            patient: true,
+            patience: Duration::ZERO,
+            promised: 0,
+            tasks: 0,
+            pauses,
+        })
     }
 
     pub(super) fn set(&mut self, option: i32, value: i32) {
@@ -171,6 +183,13 @@ impl Peer {
         self.polls = 1;
     }
 
+    /// Makes the peer an event loop with two tasks: one waits for ZMQ_FD, the other one polls.
+    pub(super) fn run_two_tasks(&mut self) {
+        self.waits = WaitMethod::Descriptor;
+        self.polls = 1;
+        self.tasks = 2;
+    }
+
     /// Simulates other work of the program.
     pub(super) fn pause(&mut self) {
         world::progress();
@@ -226,10 +245,27 @@ impl Peer {
                 self.promised = there as i16;
                 return Ok(());
             }
+            if self.rng.chance(self.tasks) {
+                self.run_other_task()?;
+            }
             let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
             // SAFETY: an array of one.
             let outcome = unsafe { libc::poll(fds.as_mut_ptr(), 1, -1) };
             assert!(outcome == 1 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR));
+        }
+    }
+
+    /// Another task polls. The waiting task does not learn the result.
+    fn run_other_task(&mut self) -> Result<(), Error> {
+        if self.rng.chance(2) {
+            self.sleep_briefly();
+        }
+        let events = *self.rng.pick(&[POLLIN, POLLIN, POLLOUT, POLLIN | POLLOUT]);
+        let micros = if self.rng.chance(2) { 0 } else { self.rng.spread(1, 3_000) };
+        let mut items = [Item { watched: PollTarget::Socket(&mut self.socket), events, revents: 0 }];
+        match poller::poll(&mut items, Some(Duration::from_micros(micros))) {
+            Ok(_) | Err(Error::Interrupted) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

@@ -97,13 +97,13 @@ fn subscription_unread_by_io_thread_applies_to_next_send() {
 fn peer_data_is_processed_after_its_attach_news() {
     let context = Context::new();
     let mut socket = context.socket(SocketType::Pull).unwrap();
-    socket.arrived = vec![0];
+    socket.found.arrived = vec![0];
     socket.note_arrived();
     assert!(!socket.inbox.has_pending(), "taken note of at once");
     socket.inbox.push(News::LockRequested);
-    socket.arrived = vec![7, 8];
+    socket.found.arrived = vec![7, 8];
     socket.note_arrived();
-    assert!(socket.arrived.is_empty());
+    assert!(socket.found.arrived.is_empty());
     let news: Vec<_> = socket.inbox.drain().into_iter().collect();
     assert!(matches!(news[..], [News::LockRequested, News::Readable(7), News::Readable(8)]));
 }
