@@ -193,7 +193,7 @@ fn a_socket_is_no_peer_of_its_own() {
 
 #[test]
 fn changed_file_is_applied_and_queue_is_sent() {
-    test("a_file_is_followed_and_what_was_queued_is_sent", |context| {
+    test("changed_file_is_applied_and_queue_is_sent", |context| {
         let mut first = socket(context, SocketType::Pull);
         let mut second = socket(context, SocketType::Pull);
         let at = [bind(&mut first, "tcp://127.0.0.1:*"), bind(&mut second, "tcp://127.0.0.1:*")];
@@ -278,7 +278,7 @@ fn entries_of_other_hosts_do_not_lead_into_the_program() {
 
 #[test]
 fn pipe_in_name_folder_does_not_hide_other_entries() {
-    test("a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found", |context| {
+    test("pipe_in_name_folder_does_not_hide_other_entries", |context| {
         let place = NamesFolder::with_folder("pipe");
         let other = Context::new();
         context.set_names(&place.file()).unwrap();

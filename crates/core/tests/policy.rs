@@ -40,7 +40,7 @@ const LAST_OF_KEYS: [u8; 32] = [7; 32];
 
 #[test]
 fn loopback_refuses_reachable_endpoints() {
-    test("loopback_refuses_what_others_can_reach", |context| {
+    test("loopback_refuses_reachable_endpoints", |context| {
         context.set_policy("loopback").unwrap();
         assert_eq!(context.set_policy("audit"), Err(Error::Invalid), "it has one");
         let mut open = socket(context, SocketType::Pub);
@@ -301,7 +301,7 @@ fn accepted(at: &str) -> TcpStream {
 
 #[test]
 fn silent_newcomers_are_closed_first() {
-    test("silent_newcomers_make_room_before_those_that_speak", |context| {
+    test("silent_newcomers_are_closed_first", |context| {
         let folder = Folder::new("silent");
         context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
         let mut server = socket(context, SocketType::Pull);
@@ -320,7 +320,7 @@ fn silent_newcomers_are_closed_first() {
 
 #[test]
 fn newcomers_from_one_address_do_not_crowd_out_others() {
-    test("newcomers_from_one_address_do_not_take_the_room_of_others", |context| {
+    test("newcomers_from_one_address_do_not_crowd_out_others", |context| {
         let folder = Folder::new("address");
         context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
         let mut server = socket(context, SocketType::Pull);

@@ -217,7 +217,7 @@ impl Admitted {
 
 #[test]
 fn removed_authority_closes_its_clients() {
-    test("an_authority_that_is_taken_away_ends_the_connections_of_its_clients", |context| {
+    test("removed_authority_closes_its_clients", |context| {
         let mut admitted = Admitted::new("clients");
         let mut mallory = socket(context, SocketType::Push);
         mallory.set_option(TRUST_PEM, with::CA.as_bytes()).unwrap();
@@ -283,7 +283,7 @@ fn a_name_and_a_password_go_through_tls() {
 
 #[test]
 fn unwrappable_endpoints_are_refused() {
-    test("what_cannot_be_wrapped_is_refused", |_| {
+    test("unwrappable_endpoints_are_refused", |_| {
         let folder = Folder::new("cannot");
         let ours = folder.server();
         assert_eq!(socket(&ours, SocketType::Stream).bind("tcp://127.0.0.1:*"), Err(Error::Os(EACCES)));

@@ -178,7 +178,7 @@ fn connections_have_a_limit() {
 
 #[test]
 fn silent_peers_are_closed_for_new_ones() {
-    test("those_that_say_nothing_make_room_for_others", |context| {
+    test("silent_peers_are_closed_for_new_ones", |context| {
         let folder = Folder::new("handshakes");
         let (mut server, mut told, endpoint) = limited(context, &folder, SocketType::Pull, "handshakes = 3");
         let mut first = connected(context, SocketType::Push, &endpoint);
@@ -247,7 +247,7 @@ fn messages_and_subscriptions_have_limits() {
 
 #[test]
 fn peer_that_does_not_read_is_closed() {
-    test("a_peer_that_does_not_read_has_to_go", |context| {
+    test("peer_that_does_not_read_is_closed", |context| {
         let folder = Folder::new("unread");
         let limits = "unread_bytes_per_peer = 1000000";
         let (mut server, mut told, endpoint) = limited(context, &folder, SocketType::XPub, limits);
@@ -289,7 +289,7 @@ fn next_now(told: &mut Socket, wanted: u64) -> Option<Event> {
 
 #[test]
 fn unread_messages_stop_reading_from_peer() {
-    test("what_the_program_does_not_read_is_not_taken", |context| {
+    test("unread_messages_stop_reading_from_peer", |context| {
         let folder = Folder::new("unreceived");
         let limits = "unread_bytes_per_peer = 100000";
         let (mut server, _told, endpoint) = limited(context, &folder, SocketType::Pull, limits);

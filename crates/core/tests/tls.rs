@@ -107,7 +107,7 @@ fn port(endpoint: &str) -> &str {
 
 #[test]
 fn server_shows_certificate_of_requested_name() {
-    test("a_server_of_several_names_shows_what_is_asked_for", |context| {
+    test("server_shows_certificate_of_requested_name", |context| {
         let mut server = socket(context, SocketType::Pull);
         let all = |parts: [&str; 2]| parts.concat();
         own(&mut server, &all([with::SELF_SIGNED, SERVER]), &all([SERVER_KEY, with::SELF_SIGNED_KEY]));
@@ -189,7 +189,7 @@ const GOOD: Case =
 
 #[test]
 fn both_ends_report_the_handshake_error() {
-    test("both_ends_are_told_why_they_do_not_get_on", |context| {
+    test("both_ends_report_the_handshake_error", |context| {
         let alice = [CLIENT, CLIENT_KEY];
         let mallory = [with::OTHER_CLIENT, with::OTHER_CLIENT_KEY];
         let cases = [
@@ -369,7 +369,7 @@ fn a_lost_connection_is_made_again() {
 
 #[test]
 fn impossible_settings_are_refused_at_once() {
-    test("what_cannot_work_is_refused_at_once", |context| {
+    test("impossible_settings_are_refused_at_once", |context| {
         let mut nothing = socket(context, SocketType::Pull);
         assert_eq!(nothing.bind(ANY), Err(Error::Invalid));
         own(&mut nothing, SERVER, CLIENT_KEY);

@@ -153,7 +153,7 @@ fn all_hear_all() {
 #[cfg(feature = "names")]
 #[test]
 fn members_of_a_space_find_each_other() {
-    within("those_of_a_space_find_each_other", || {
+    within("members_of_a_space_find_each_other", || {
         let folder = tautline_testkit::endpoint::TempDir::new();
         let names = folder.path().join("names.toml");
         std::fs::write(&names, format!("[folder]\npath = {:?}\n", folder.path().join("f"))).unwrap();
@@ -211,7 +211,7 @@ fn plain_sockets_are_at_the_other_end() {
 
 #[test]
 fn drops_for_a_slow_subscriber_are_counted() {
-    within("what_a_slow_subscriber_has_no_room_for_is_counted", || {
+    within("drops_for_a_slow_subscriber_are_counted", || {
         let context = Context::new();
         let mut source =
             build(Topics::builder(&context).bind("inproc://slow").publish_with(|socket| socket.send_hwm(2)));
@@ -250,7 +250,7 @@ fn halves_live_in_threads_of_their_own() {
 
 #[test]
 fn malformed_topics_and_patterns_are_refused() {
-    within("what_cannot_be_published_or_subscribed_to", || {
+    within("malformed_topics_and_patterns_are_refused", || {
         let context = Context::new();
         let mut topics = build(Topics::builder(&context).bind("inproc://wrong"));
         for topic in ["", "a.*", "*"] {

@@ -4,7 +4,7 @@ use crate::support::{TempDir, run, run_with, start, start_with_stdin, test};
 
 #[test]
 fn answers_go_to_stdout_and_round_trips_to_stderr() {
-    test("an_answer_goes_to_standard_output_and_the_round_trip_does_not", || {
+    test("answers_go_to_stdout_and_round_trips_to_stderr", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
         let rep = start(&["rep", &at, "--echo", "-n", "3"]);
@@ -79,7 +79,7 @@ fn an_answer_goes_through_a_command() {
 
 #[test]
 fn received_messages_pass_through_a_command() {
-    test("what_is_received_goes_through_a_command", || {
+    test("received_messages_pass_through_a_command", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
         let pull = start(&["pull", &at, "--through", "echo $TAUT_PART_1 $(wc -c)", "-n", "1"]);

@@ -84,7 +84,7 @@ fn parts(stream: &[u8], of: SocketType, to: SocketType) -> Vec<(bool, Vec<u8>)> 
 
 #[test]
 fn captured_tcp_messages_keep_their_addresses() {
-    test("what_goes_over_tcp_keeps_its_addresses", || {
+    test("captured_tcp_messages_keep_their_addresses", || {
         let at = "tcp://127.0.0.1:*";
         let world = World::new();
         let mut rep = observed(&world, &["rep", at, "--echo"]);
@@ -118,7 +118,7 @@ fn captured_tcp_messages_keep_their_addresses() {
 
 #[test]
 fn other_transports_get_simulated_addresses() {
-    test("what_goes_elsewhere_gets_addresses", || {
+    test("other_transports_get_simulated_addresses", || {
         let world = World::new();
         let at = world.folder.ipc("news");
         let mut command = world.command(&["pub", &at, "-D", "|"]);

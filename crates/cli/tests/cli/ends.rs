@@ -122,7 +122,7 @@ fn is_ignored(signal: Signal) -> bool {
 
 #[test]
 fn signals_kill_commands_that_need_no_cleanup() {
-    test("commands_without_anything_to_put_in_order_are_ended_by_the_system", || {
+    test("signals_kill_commands_that_need_no_cleanup", || {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let at = format!("tcp://{}", silent.local_addr().unwrap());
         // A child process also ignores the signals that this process ignores, as a shell arranges
@@ -209,7 +209,7 @@ fn further_signals_end_it_as_well() {
 
 #[test]
 fn sighup_ignored_by_nohup_stays_ignored() {
-    test("what_nohup_ignores_stays_ignored", || {
+    test("sighup_ignored_by_nohup_stays_ignored", || {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_taut"), "pull", AT]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

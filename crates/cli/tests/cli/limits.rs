@@ -24,7 +24,7 @@ fn nothing_comes() {
 
 #[test]
 fn messages_before_the_timeout_are_printed() {
-    test("what_came_before_the_timeout_is_shown", || {
+    test("messages_before_the_timeout_are_printed", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
         // The sender waits for the receiver, which therefore finds it at once.

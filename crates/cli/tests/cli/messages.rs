@@ -268,7 +268,7 @@ fn groups_have_members_over_udp() {
 
 #[test]
 fn recording_is_replayed() {
-    test("what_was_recorded_is_played_again", || {
+    test("recording_is_replayed", || {
         let folder = TempDir::new();
         let (at, again) = (folder.ipc("a"), folder.ipc("b"));
         let file = folder.path().join("news.jsonl");

@@ -109,7 +109,7 @@ fn ping_over_ipc_and_as_json() {
 
 #[test]
 fn ping_reports_servers_that_are_not_zeromq() {
-    test("what_is_no_zeromq_is_told", || {
+    test("ping_reports_servers_that_are_not_zeromq", || {
         let free = tautline_testkit::endpoint::tcp();
         run(&["ping", &free]).failed(1, &["nothing listens there (connection refused)"]);
         let folder = TempDir::new();

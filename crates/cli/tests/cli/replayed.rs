@@ -22,7 +22,7 @@ fn until_kept(at: &str, ring: &str, number: &str, line: &str) {
 
 #[test]
 fn late_subscriber_gets_kept_messages() {
-    test("one_that_comes_late_gets_what_is_kept", || {
+    test("late_subscriber_gets_kept_messages", || {
         let folder = TempDir::new();
         let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
         let mut publisher = publisher(&at, &ring, "3");
@@ -86,7 +86,7 @@ fn restarted_publisher_is_reported_and_nothing_is_lost() {
 
 #[test]
 fn options_that_conflict_with_replay_are_refused() {
-    test("what_does_not_go_with_replay_is_told", || {
+    test("options_that_conflict_with_replay_are_refused", || {
         let folder = TempDir::new();
         let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
         run(&["pub", &at, "--replay", &ring, "one part"]).failed(1, &["two parts, the topic and the body"]);

@@ -129,7 +129,7 @@ fn signals_go_to_the_program() {
 
 #[test]
 fn unsupported_programs_are_refused() {
-    test("what_cannot_be_run_on_tautline_is_refused", || {
+    test("unsupported_programs_are_refused", || {
         let set = Set::new();
         let own = "void *zmq_ctx_new(void) { return 0; }\nint main(void) { return zmq_ctx_new() != 0; }\n";
         let with_its_own = compile(set.folder.path(), "own", own, &[]);
@@ -180,7 +180,7 @@ fn a_program_without_zeromq_is_told_of() {
 
 #[test]
 fn new_variables_precede_existing_values() {
-    test("what_is_set_comes_before_what_was", || {
+    test("new_variables_precede_existing_values", || {
         let set = Set::new();
         let show = "echo $LD_LIBRARY_PATH; echo $TAUT_OBSERVE; echo $LD_PRELOAD";
         let mut command = taut(&["run", "-q", "--observe", "--library", &set.ours, "sh", "-c", show]);

@@ -46,7 +46,7 @@ fn a_program_is_seen_while_it_runs() {
 
 #[test]
 fn doctor_reports_problems_of_a_program() {
-    test("what_is_wrong_with_a_program_is_named", || {
+    test("doctor_reports_problems_of_a_program", || {
         let world = World::new();
         let at = tautline_testkit::endpoint::tcp();
         let push = observed(&world, &["push", &at, "x"]);
@@ -287,7 +287,7 @@ fn a_program_that_dies_while_it_is_tapped_is_told() {
 
 #[test]
 fn messages_a_program_sent_are_recorded_and_replayed() {
-    test("what_a_program_has_sent_is_recorded_and_played_again", || {
+    test("messages_a_program_sent_are_recorded_and_replayed", || {
         let world = World::new();
         let mut rep = observed(&world, &["rep", AT, "--echo"]);
         let (at, pid) = (rep.bound(), rep.id().to_string());
@@ -313,7 +313,7 @@ fn messages_a_program_sent_are_recorded_and_replayed() {
 
 #[test]
 fn messages_a_program_received_are_sent_to_it_again() {
-    test("what_a_program_has_received_is_sent_to_it_again", || {
+    test("messages_a_program_received_are_sent_to_it_again", || {
         let world = World::new();
         let mut pull = observed(&world, &["pull", AT]);
         let (at, pid) = (pull.bound(), pull.id().to_string());

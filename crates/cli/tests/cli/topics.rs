@@ -64,7 +64,7 @@ fn a_space_is_a_name_that_all_find() {
 
 #[test]
 fn invalid_topics_and_patterns_are_refused() {
-    test("what_is_no_topic_or_pattern_is_told", || {
+    test("invalid_topics_and_patterns_are_refused", || {
         run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is no topic"]);
         run(&["topics", "sub", "a.**.b"]).failed(2, &["** stands at the beginning or at the end"]);
         run(&["topics", "sub"]).failed(2, &["PATTERN"]);
