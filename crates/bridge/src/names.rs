@@ -1,6 +1,8 @@
-//! `taut names --serve`: publishes the names that programs of this host have bound, and copies the
-//! names of other hosts into the folder of this host. The library reads only the folder and does
-//! not know NATS.
+//! `taut names --serve`: the agent that exchanges names between the hosts through a bucket in NATS.
+//!
+//! If programs of this host have bound names, it publishes these names in the bucket. It copies the
+//! names of other hosts from the bucket to the folder of this host (`folder` in the names file).
+//! The library reads only the folder and does not know NATS.
 //!
 //! ```text
 //!  FOLDER/NAME/ID      ── put, renewed each third of a lease ──▶  bucket: HOST.ID.NAME
@@ -37,11 +39,12 @@ const MOST_REMOTE: usize = 10_000;
 /// Limit of hosts whose unusable entries are reported.
 const MOST_TOLD: usize = 100;
 
-/// Runs until SIGINT or SIGTERM. Published entries stay until their lease ends, so that another
-/// agent can take over.
+/// Runs the agent until SIGINT or SIGTERM. Published entries stay in the bucket until their lease
+/// ends, so that the next agent of this host can take them over.
 ///
 /// # Errors
-/// The folder cannot be used, or NATS rejects the login.
+/// The file has no table `nats`, the folder or the login file cannot be used, NATS rejects the
+/// login, or the system refuses a thread or a signal handler.
 pub fn serve(names: &NamesConfig) -> Result<(), BridgeError> {
     let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
         return Err(BridgeError::new(0, "the file has no table `nats` to publish to"));
@@ -67,6 +70,7 @@ pub fn serve(names: &NamesConfig) -> Result<(), BridgeError> {
     })
 }
 
+/// Synchronizes the folder and the bucket.
 struct Agent {
     folder: Folder,
     bucket: Bucket,
@@ -97,7 +101,8 @@ impl Agent {
             let mut connection = nats.connection();
             let why = tokio::select! {
                 () = stop.wait_requested() => return,
-                // Changes between two connections were missed.
+                // After a reconnect, start a new session, which reads the whole bucket. Changes
+                // between the two connections were missed.
                 () = connection.renewed() => continue,
                 Err(why) = self.session(nats) => why,
             };
@@ -111,7 +116,7 @@ impl Agent {
         }
     }
 
-    /// Runs until an operation fails.
+    /// Watches the bucket and scans the folder, until an operation fails or NATS is disconnected.
     async fn session(&mut self, nats: &Nats) -> Result<std::convert::Infallible, String> {
         let store = self.open(nats).await.map_err(|error| format!("the bucket: {error}"))?;
         let watched = store.watch_with_history(">").await;
@@ -140,6 +145,7 @@ impl Agent {
         }
     }
 
+    /// Opens the bucket. Tries to create it if it cannot be opened.
     async fn open(&self, nats: &Nats) -> Result<Store, String> {
         match nats.streams.get_key_value(&self.bucket.bucket).await {
             Ok(store) => Ok(store),
@@ -157,7 +163,8 @@ impl Agent {
         }
     }
 
-    /// Publishes new entries, renews old entries, and deletes entries of programs that have ended.
+    /// Compares the folder with the published entries. Publishes new entries that other hosts can
+    /// reach, renews old ones, and deletes the entries of ended programs from the bucket.
     async fn publish_entries(&mut self, store: &Store) -> Result<(), String> {
         let mut here = locals(&self.folder).map_err(|error| error.to_string())?;
         here.retain(|entry| !entry.remote.is_empty());
@@ -181,7 +188,8 @@ impl Agent {
     async fn handle_update(&mut self, store: &Store, heard: Entry) -> Result<(), String> {
         let Some((host, entry)) = parse(&heard) else { return Ok(()) };
         if host == self.host {
-            // Delete the entry of a local program that died before it could delete it.
+            // Delete an entry of this host that is neither published nor in the folder: its program
+            // ended while no agent ran.
             let is_here =
                 self.published.keys().any(|told| (&told.name, &told.id) == (&entry.name, &entry.id));
             let here = || locals(&self.folder).unwrap_or_default();
@@ -219,8 +227,8 @@ impl Agent {
         }
     }
 
-    /// Removes the entries that were not renewed for a lease. NATS must be connected, because
-    /// renewals may have been missed.
+    /// Removes entries that were not renewed for a lease from the folder. Asks the bucket first,
+    /// because the watch may have missed a renewal. So NATS must be connected.
     async fn expire(&mut self, store: &Store) -> Result<(), String> {
         let lease = self.bucket.lease;
         let over = self.remote.iter().filter(|(_, remote)| remote.renewed.elapsed() > lease);
@@ -237,6 +245,7 @@ impl Agent {
         Ok(())
     }
 
+    /// Removes an entry of another host from the folder.
     fn drop_remote(&mut self, key: &str) {
         if let Some(Remote { host, entry, .. }) = self.remote.remove(key)
             && let Err(error) = unmirror(&self.folder, &host, &entry)
@@ -260,6 +269,7 @@ fn parse(heard: &Entry) -> Option<(String, LocalEntry)> {
     Some((host.to_owned(), LocalEntry::new(name, id, remote)))
 }
 
+/// Returns the connection settings of the bridge for the bucket of a names file.
 fn settings(bucket: &Bucket) -> Settings {
     let login = match &bucket.credentials {
         Some(path) => Login::Credentials(path.clone()),

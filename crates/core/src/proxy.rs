@@ -1,10 +1,16 @@
 //! The built-in proxy: joins two sockets in the calling thread, as described in zmq_proxy(3) and
 //! zmq_proxy_steerable(3).
 //!
-//! The C ABI and the Rust API call it with sockets that no other thread uses during the call. Whole
-//! messages are forwarded, unchanged, in both directions. Invariants: a message is taken from one
-//! side only when the other can accept it, so that high-water marks add up through the proxy; a
-//! direction cannot starve the other or the control socket for longer than a burst.
+//! The C ABI and the Rust API call it with sockets that no other thread uses during the call,
+//! except to close them. Whole messages are forwarded, unchanged, in both directions. Invariants:
+//!
+//! * With a backend, a message is taken from one side only when the other can accept it. So the
+//!   proxy has no queue of its own, and the high-water marks of both sockets add up.
+//! * A direction delays the other direction and the control socket for at most `BURST` messages.
+//!
+//! A send can delay everything in two cases: the capture socket is full, or there is no backend and
+//! the frontend is full. The delay ends at the send timeout of the full socket, if it has one, and
+//! the proxy then returns `Again`.
 
 use crate::error::Error;
 use crate::message::Message;
@@ -110,8 +116,9 @@ impl Proxy<'_> {
             (_, None) => FORTH..BACK,
             _ => FORTH..BACK + 1,
         };
-        // A direction waits at its source for a message. Once it knows of one, it waits at its
-        // target for room.
+        // A direction waits at its source for a message. If its target was full at the last check,
+        // it waits at its target for room instead. `place` is the index of the socket where it
+        // waits.
         let blocked = self.blocked;
         let place = |direction: usize| direction ^ usize::from(blocked[direction]);
         let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
@@ -232,7 +239,7 @@ impl Proxy<'_> {
     }
 }
 
-/// Flags for sending a part that was received with `more`.
+/// Returns the flags for sending a received part: MORE if more parts of its message follow.
 fn onward(more: bool) -> Flags {
     if more { Flags::MORE } else { Flags::NONE }
 }

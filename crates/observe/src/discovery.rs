@@ -1,8 +1,13 @@
 //! Location of counters files: a folder of the user, with one file for each process.
 //!
-//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else
-//! `/tmp/tautline-UID`. It must belong to the user and be closed to others. Otherwise it is neither
-//! written nor read.
+//! The possible folders are, in this order:
+//!
+//! 1. `$XDG_RUNTIME_DIR/tautline`
+//! 2. `/run/user/UID/tautline`
+//! 3. `/tmp/tautline-UID`
+//!
+//! A process writes to the first folder that it can use. Readers read all of them. A folder that
+//! does not belong to the user, or is open to others, is neither written nor read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -13,8 +18,7 @@ use std::time::{Duration, SystemTime};
 use crate::ReadError;
 use crate::reader::header;
 
-/// Age after which an unwritten file counts as left by an ended process, if the system does not
-/// tell.
+/// Without `/proc`, a file that was not written for this time counts as left by an ended process.
 const STALE: Duration = Duration::from_secs(60);
 
 /// An observed process.
@@ -62,7 +66,8 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the folder to write to. Creates it if it is missing.
+/// Returns the folder to write to. Creates it if it is missing. If `environment` is false, ignores
+/// `$XDG_RUNTIME_DIR`, because a program may have more rights than the caller that set it.
 pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
     for (parent, folder) in candidates(user, environment) {
         if !parent.is_dir() {
@@ -110,7 +115,8 @@ pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
     Ok(file)
 }
 
-/// Returns the process ID in a file name: `PID` or `PID.COPY`.
+/// Returns the process ID in a file name: `PID`, or `PID.COPY` for a further copy of the library in
+/// the same process.
 fn pid_of(name: &str) -> Option<u32> {
     let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -132,14 +138,14 @@ fn runs(pid: u32, path: &Path) -> bool {
     then.is_none_or(|then| then == 0 || then == now)
 }
 
-/// Removes the files of processes that have ended, and only these.
+/// Removes the files of processes that have ended, and control sockets without a counters file.
 pub(crate) fn sweep(folder: &Path) {
     for found in processes_in(folder).into_iter().filter(|found| !found.is_running) {
         let _ = fs::remove_file(&found.path);
     }
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        // The control socket beside a counters file.
+        // Remove a control socket (`PID.tap`) whose counters file is gone.
         let name = entry.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".tap")) else { continue };
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());

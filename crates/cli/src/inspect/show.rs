@@ -14,6 +14,7 @@ const SOME: usize = 10;
 /// Maximum number of events per socket.
 const EVENTS: usize = 20;
 
+/// Columns of the table of peers.
 const PEERS: &[Column] = &[
     Column("PEER", Side::Right),
     Column("STATE", Side::Left),
@@ -30,7 +31,7 @@ const PEERS: &[Column] = &[
 /// Prints the process or the socket.
 pub fn run(args: &Show) -> Result<()> {
     let (process, socket) = target(&args.target)?;
-    // A socket that the user names is always shown.
+    // A socket that the user names is shown even if it belongs to a monitor.
     let seen = super::snapshots_of(process, SocketSelection::new(args.all || socket.is_some()))?;
     if let Some(socket) = socket
         && seen.iter().all(|seen| seen.reading.socket(socket).is_none())
@@ -179,6 +180,7 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     text
 }
 
+/// Describes the route between this socket and NATS, which `taut bridge` has.
 fn describe_route(route: &Route) -> String {
     let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
     let mut text = format!(

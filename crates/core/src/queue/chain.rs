@@ -1,5 +1,19 @@
-//! Shared state of both ends of a chain: the counters, the first node, and the ring of finished
+//! Shared state of the two ends of a chain: the counters, the first node, and the ring of finished
 //! segments.
+//!
+//! A chain is a queue between a socket and a peer: linked nodes of bytes in segments of memory
+//! (`segment`). The producer counts messages and bytes together in one word, `tail`. The consumer
+//! has a word for each count: `head` for bytes, `credited` for messages.
+//!
+//! The word after `Relaxed:` names the reason why an access needs no ordering.
+//! docs/develop/memory-ordering.md has the complete arguments:
+//!
+//! | word | reason |
+//! |---|---|
+//! | own | Only one thread writes the value, and the same thread loads it. |
+//! | number | No thread reads or frees memory, or wakes another, because of the value. |
+//! | behind | The value was stored before a Release store, and is loaded after its Acquire load. |
+//! | alone | Only one thread has the object. |
 
 use super::parcel;
 use super::recycle::RecycleRing;
@@ -9,21 +23,22 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+/// Number of bits for the byte count in a tail word. The message count has the other bits.
 pub(super) const BYTE_BITS: u32 = 44;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
 const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
 
-/// Limit for the bytes between the head and the appended bytes: half of the range of the tail word.
-/// Producers refuse to append beyond it.
+/// Limit for the bytes between the head and the appended bytes: half of the range of the byte count
+/// in a tail word. Producers refuse to append beyond it.
 pub(super) const MOST_BYTES: u64 = 1 << (BYTE_BITS - 1);
 
-/// Fewer bytes than this contain fewer messages than the tail word can count, because each message
+/// Below this many bytes, the message count of a tail word cannot wrap around, because each message
 /// takes at least two bytes.
 pub(super) const COUNTABLE: u64 = 2 << (64 - BYTE_BITS);
 
-/// Packs both counts into a tail word. The counts grow without end in 64 bits. The word holds them
-/// modulo 2^20 messages and 2^44 bytes, so only distances have a meaning: distances in bytes up to
-/// `MOST_BYTES`, and distances in messages within `COUNTABLE` bytes.
+/// Packs both counts into a tail word. The counts themselves have 64 bits and only grow. The
+/// word holds them modulo 2^20 messages and 2^44 bytes, so only differences of counts are valid:
+/// differences in bytes up to `MOST_BYTES`, and differences in messages within `COUNTABLE` bytes.
 #[inline(always)]
 pub(super) fn pack(messages: u64, bytes: u64) -> u64 {
     (messages << BYTE_BITS) | (bytes & BYTE_MASK)
@@ -53,29 +68,41 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
     of.wrapping_sub(word >> BYTE_BITS) & MESSAGE_MASK
 }
 
-/// The part of a chain that both handles hold. The rarely used fields lie between the two words and
-/// keep them apart, because the prefetcher of x86 fetches lines in pairs. A socket with many peers
-/// has two of these structs for each peer, so each struct takes only three cache lines. The struct
-/// starts at a line because of its allocation, and ends one word before the end of a line, where
-/// the allocator has its own word about the next block.
+/// The part of a chain that both handles hold. It takes three cache lines:
+///
+/// | line | fields | written by |
+/// |---|---|---|
+/// | 1 | `tail`, `published`, `counters` | the producer |
+/// | 2 | the rarely used fields, `first` to `half_closed` | either end, rarely |
+/// | 3 | `head`, `credited`, `extra` | the consumer |
+///
+/// The second line keeps `tail` and `head` apart, because the prefetcher of x86 fetches lines in
+/// pairs. A socket with many peers has two of these structs for each peer, so they must be small.
+/// The struct starts at a line because of its allocation. It ends one word before the end of a
+/// line, where the allocator has its own word about the next block.
 #[repr(C)]
 pub(super) struct SharedChain {
     /// Published messages and bytes, packed. Written by the producer (Release), read by the
     /// consumer (Acquire).
-    // Relaxed: own, for the producer; a number, where the consumer only asks whether there is more.
+    // Relaxed: own, for the producer. For others a number: the consumer only asks whether there is
+    // more, and a probe only shows the count. Alone in `free_all`.
     pub(super) tail: Word<0>,
-    /// Published messages. Written before `tail`; only a number.
-    // Relaxed: behind `tail`: at least the number that it counts.
+    /// Published messages, in 64 bits. Written before `tail`. No thread accesses memory because of
+    /// it.
+    // Relaxed: behind `tail`. After an Acquire load of `tail`, it is at least the message count of
+    // that `tail`.
     pub(super) published: Word<0>,
     /// The producer's other counters; see `ProducerCounters`.
     pub(super) counters: ProducerCounters,
-    /// The first node; null while there is no node. The producer sets it before the first
-    /// publication. A consumer that ends moves it forward.
-    // Relaxed: behind `tail`, for the consumer that begins; alone, once one end is gone
-    // (`Handle::drop`) or one thread owns both ends.
+    /// The first node. Null while there is no node. The producer sets it before the first
+    /// publication. A dropped consumer that has read sets this to its oldest node.
+    // Relaxed: behind `tail`, for a consumer that starts to read. Later alone: one end is gone
+    // (ordered by `Handle::drop`), or one thread owns both ends.
     pub(super) first: AtomicPtr<Node>,
-    /// Position in that node where an ended consumer stopped. Null if it had not begun.
-    // Relaxed: alone: the consumer has ended, and `Handle::drop` passes it on.
+    /// Position in the node `first` where a dropped consumer stopped. Null if it had not begun to
+    /// read.
+    // Relaxed: alone. The consumer has ended, and `Handle::drop` orders this store before the loads
+    // of the other thread.
     pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: RecycleRing,
@@ -86,38 +113,41 @@ pub(super) struct SharedChain {
     /// True if one of the two handles is gone.
     half_closed: AtomicBool,
     _apart: [u8; APART],
-    /// Bytes that the consumer has finished. Written by the consumer (Release), and read by the
-    /// producer if it needs only a number.
-    // Relaxed: number, for the producer: memory comes back through the ring, which has the
-    // ordering; alone, at the end.
+    /// Bytes that the consumer has finished. Written by the consumer (Release). A probe reads it
+    /// with Acquire. The producer uses only the amount.
+    // Relaxed: number, for the producer, because finished memory returns through the ring, which
+    // has the ordering. Alone in `free_all`.
     pub(super) head: Word<0>,
     /// Messages that the consumer has finished. Written by the consumer (Release), read by the
     /// producer (Acquire).
     pub(super) credited: Word<0>,
-    /// Size of the bodies of the finished parcels beyond their bytes in the chain, see `parcel`.
-    /// Written before `head`; only a number.
+    /// Additional size of the bodies of finished parcels on the wire, compared with their bytes in
+    /// the chain (see `parcel`). Written before `head`. Only an amount.
     // Relaxed: number, for statistics.
     pub(super) extra: Word<32>,
 }
 
-/// Counters of the producer that are not in the chain. On their own cache line, and rarely written.
+/// The producer's other counters, which are rarely written. They share a cache line with `tail` and
+/// `published`.
 #[repr(C)]
 pub(super) struct ProducerCounters {
     /// Messages dropped because there was no room or no memory.
-    // Relaxed: own, the producer's; a number to others.
+    // Relaxed: own, for the producer. A number to other threads.
     pub(super) dropped: Word<0>,
-    /// Number of times that the producer found the queue full and tried the peer.
-    // Relaxed: own, the producer's; a number to others.
+    /// Number of times that the producer found the queue full and tried to make room: by a flush to
+    /// the peer, or by a look at the credit.
+    // Relaxed: own, for the producer. A number to other threads.
     pub(super) full: Word<0>,
-    /// Messages that went to the peer by another way. The count wraps, because messages that are
-    /// also counted elsewhere are subtracted.
-    // Relaxed: own, the producer's; a number to others.
+    /// Messages that bypassed this chain: written directly to the peer, or sent from a log.
+    /// Messages that the log or this chain also counts are subtracted, so this count may wrap
+    /// around below 0.
+    // Relaxed: own, for the producer. A number to other threads.
     pub(super) messages: Word<0>,
     /// Bytes of these messages.
-    // Relaxed: own, the producer's; a number to others.
+    // Relaxed: own, for the producer. A number to other threads.
     pub(super) bytes: Word<0>,
     /// Limit for messages in the queue. 0 for unlimited.
-    // Relaxed: own, the producer's; a number to others.
+    // Relaxed: own, for the producer. A number to other threads.
     pub(super) limit: Word<8>,
 }
 
@@ -125,7 +155,7 @@ impl ProducerCounters {
     /// Adds to a counter that only the calling thread writes.
     #[inline(always)]
     pub(super) fn add(word: &Word<0>, number: u64) {
-        // Relaxed: own.
+        // Relaxed: own. Only the calling thread writes it.
         word.0.store(word.0.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
     }
 }
@@ -135,25 +165,27 @@ impl ProducerCounters {
 pub(super) enum ChainKind {
     /// A socket and the network.
     Wire,
-    /// Two sockets of one process. Two working threads use its ends, and it has parcels.
+    /// Two sockets of one process. The owners of the two sockets use its ends. Large bodies travel
+    /// as parcels.
     Inproc,
 }
 
 impl ChainKind {
-    /// True if frames may be parcels.
+    /// True if frames may be parcels: short frames that hold a message instead of its body.
     #[inline]
     pub(super) fn has_parcels(self) -> bool {
         self == ChainKind::Inproc
     }
 
-    /// True if large segments circulate through the pool of blocks instead of the ring. (The models
-    /// check the ring.)
+    /// True if large segments return to the pool of memory blocks instead of the ring. Under loom,
+    /// all segments use the ring, so that the models check it.
     pub(super) fn circulates(self) -> bool {
         self == ChainKind::Inproc && !cfg!(loom)
     }
 }
 
-/// A counter word with `APART` unused bytes behind it.
+/// A counter word with `APART` unused bytes after it. This parameter has nothing to do with the
+/// constant `APART`.
 #[repr(C)]
 pub(super) struct Word<const APART: usize>(pub(super) AtomicU64, [u8; APART]);
 
@@ -164,13 +196,14 @@ impl<const APART: usize> Word<APART> {
 }
 
 const LINE: usize = 64;
-/// Size of the rarely used fields.
+/// Size of the rarely used fields of [`SharedChain`].
 const SELDOM: usize = 2 * size_of::<AtomicPtr<Node>>()
     + size_of::<RecycleRing>()
     + size_of::<AtomicU32>()
     + size_of::<ChainKind>()
     + size_of::<AtomicBool>();
-/// Unused bytes of their cache line. (The model's types are larger.)
+/// Number of unused bytes in the cache line of the rarely used fields. (The types of loom are
+/// larger than a line.)
 const APART: usize = LINE.saturating_sub(SELDOM);
 #[cfg(not(loom))]
 const _: () =
@@ -238,15 +271,15 @@ impl Deref for Handle {
 
     #[inline(always)]
     fn deref(&self) -> &SharedChain {
-        // SAFETY: freed with the last handle.
+        // SAFETY: freed with the last holder, and this handle is a holder.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // AcqRel: the actions of each side come before the end. The side that goes first must not
-        // access the chain afterwards.
+        // AcqRel: the actions of each side come before the contents are freed. The side that goes
+        // first must not access the contents afterwards.
         if self.half_closed.swap(true, Ordering::AcqRel) {
             // SAFETY: the other handle is gone, and this happens once.
             unsafe { self.free_all() };
@@ -268,7 +301,8 @@ unsafe impl Sync for Probe {}
 impl Handle {
     /// Returns a probe for the counters.
     pub(super) fn probe(&self) -> Probe {
-        // Relaxed: behind, as with any reference count: this handle is one of the references.
+        // Relaxed: behind, as with any reference count: this handle is itself one of the
+        // references.
         self.holders.fetch_add(1, Ordering::Relaxed);
         Probe(self.0)
     }
@@ -281,15 +315,17 @@ impl Drop for Probe {
     }
 }
 
-/// The counters of a chain at one moment. Bytes are those of whole frames.
+/// The counters of a chain. Bytes are those of whole frames, with their headers. A finished parcel
+/// counts with its size on the wire, a queued parcel with its size in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ChainCounts {
-    /// Messages and bytes that the producer published, or that went to the peer by another way.
+    /// Messages and bytes that the producer published, or that bypassed the chain.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     /// Messages and bytes that were published and not credited by the consumer.
     pub(crate) queued: u64,
     pub(crate) queued_bytes: u64,
+    /// The next three: see [`ProducerCounters`].
     pub(crate) dropped: u64,
     pub(crate) full: u64,
     pub(crate) limit: u64,
@@ -338,7 +374,7 @@ pub(super) fn start() -> (u64, u64) {
 }
 
 impl SharedChain {
-    /// Drops the messages of the parcels that were published and not read. All such parcels are in
+    /// Drops the messages in the parcels that were published and not read. All such parcels are in
     /// the nodes from `first` on.
     ///
     /// # Safety
@@ -348,8 +384,9 @@ impl SharedChain {
         let stopped = self.stopped.load(Ordering::Relaxed);
         // SAFETY: the caller's promise.
         let at = if stopped.is_null() { unsafe { (*first).start } } else { stopped };
-        // SAFETY: that many bytes are published behind the place where the consumer stopped. The
-        // consumer reported that place with exact credit.
+        // SAFETY: exactly `unread` bytes are published after the place where the consumer stopped,
+        // or where it would have begun. When a `FrameReader` is dropped, it gives credit for all
+        // that it has read, and then stores its position. So `head` is the byte count at `at`.
         unsafe { parcel::drop_all(Position { node: first, at }, unread) };
     }
 }
@@ -383,9 +420,9 @@ impl SharedChain {
     unsafe fn release(place: NonNull<SharedChain>) {
         // SAFETY: the caller is a holder.
         let holders = unsafe { &place.as_ref().holders };
-        // AcqRel: the actions of each holder come before the end.
+        // AcqRel: the actions of each holder come before the memory is freed.
         if holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: written by `Shared::pair`, and this was the last holder.
+            // SAFETY: written by `SharedChain::pair`, and this was the last holder.
             unsafe { place.drop_in_place() };
             // SAFETY: allocated there with this layout.
             unsafe { dealloc(place.as_ptr().cast(), SharedChain::layout()) };

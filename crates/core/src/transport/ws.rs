@@ -1,4 +1,7 @@
 //! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. `proto::ws` implements the protocol.
+//!
+//! A carrier is the protocol between ZMTP and a TCP stream, here WebSocket. Each stream has its own
+//! carrier. A `CarrierFactory` makes the carriers of all streams of an endpoint.
 
 use std::net::IpAddr;
 
@@ -30,7 +33,7 @@ pub(super) fn listen(
     )
 }
 
-/// Listens for the transport `scheme`, with this carrier for its streams.
+/// Listens for the transport `scheme`. `carrying` makes the carrier of each accepted stream.
 pub(super) fn listen_with(
     scheme: &str,
     address: &WsEndpoint,
@@ -44,10 +47,12 @@ pub(super) fn listen_with(
     Ok(bound)
 }
 
+/// Returns the question for the resolver before listening at `endpoint`, if there is one.
 pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<AddressQuery> {
     tcp::question_tcp(&of(endpoint, SCHEME)?.tcp, options)
 }
 
+/// Returns the result of [`local_name_with`] for `ws`.
 pub(super) fn local_name(endpoint: &Endpoint, at: ResolvedAddress, options: &Options) -> Option<String> {
     local_name_with(SCHEME, endpoint, at, options)
 }
@@ -65,11 +70,12 @@ pub(super) fn local_name_with(
     Some(format!("{scheme}://{}{path}", Address::Inet(address)))
 }
 
+/// Returns the addresses for a connect to `endpoint`, or `None` for another scheme.
 pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<ConnectRoute, Error>> {
     Some(tcp::route_tcp(&of(endpoint, SCHEME)?.tcp, options))
 }
 
-/// The carrier of ZMTP for streams to `endpoint`.
+/// Returns the factory of carriers for streams to `endpoint`, or `None` for another scheme.
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<CarrierFactory, Error>> {
     let address = of(endpoint, SCHEME)?;
     Some(carry(client(address, PORT), options))
@@ -96,6 +102,7 @@ pub(super) fn host_without_zone(address: &WsEndpoint) -> String {
     }
 }
 
+/// Returns the factory of carriers for our end's `role`.
 fn carry(role: Role, options: &Options) -> Result<CarrierFactory, Error> {
     let config = config(role, options)?;
     Ok(Arc::new(move || Ok(Box::new(WebSocket::new(seeded(&config)?)) as Box<dyn Carrier>)))
@@ -117,7 +124,8 @@ pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
     })
 }
 
-/// The configuration of one WebSocket, with its own seed.
+/// Returns the configuration of one WebSocket. Its seed is random, for the key of the opening
+/// handshake and for the masks of the frames.
 pub(super) fn seeded(config: &Config) -> std::io::Result<Config> {
     let mut config = config.clone();
     tautline_io::random::fill(&mut config.seed)?;

@@ -1,16 +1,19 @@
-//! Stages: transforms between the plain 3.1 frames of a queue and the bytes of one peer.
+//! Stages: transforms between the frames of a queue, which are unencrypted frames of ZMTP 3.1
+//! (*plain* frames), and the bytes of one peer.
 //!
-//! A stage transforms two byte streams in wire order. The two halves of a connection, the writing
-//! one (pump) and the reading one (intake), call it under one lock. Both directions accept any
-//! split and keep their own partial state: a few bytes if bodies stream through, or a whole frame
-//! if the stage must judge whole frames. In the plain form subscriptions are always SUBSCRIBE and
-//! CANCEL commands.
+//! A stage transforms both byte streams of a connection, each in the order of the wire. The writing
+//! half of the connection (pump) and the reading half (intake) call the stage under one lock, the
+//! lock of the stage.
+//!
+//! The input of both directions may be split anywhere. Each direction keeps its incomplete input: a
+//! few bytes if bodies stream through, or a whole frame if the stage must check whole frames. In
+//! plain frames, subscriptions are always SUBSCRIBE and CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|
 //! | 3.1 | no stage |
-//! | 3.0 | no stage, or `v2` for publish-subscribe types: subscriptions are messages on the wire |
-//! | 2.0 | `v2`: as for 3.0, but without commands |
+//! | 3.0 | `v2::v3_0` for publish-subscribe types (subscriptions are messages), otherwise none |
+//! | 2.0 | `v2::v2`, for all types: subscriptions as for 3.0, and no commands |
 //! | 1.0 | `v1`: as for 2.0, with other frame headers |
 //! | not ZMTP | [`raw()`]: bytes without frames |
 //! | any, over CURVE | the version's stage, then `mechanism/curve/traffic.rs` next to the wire |
@@ -27,6 +30,7 @@ use crate::error::ProtocolError;
 use crate::greeting::Version;
 use crate::socket_type::SocketType;
 
+// Joins two stages: the stage of the version, and the stage of the mechanism.
 pub(crate) use chain::chain;
 pub use raw::raw;
 pub(crate) use v1::put_header as put_v1_header;
@@ -34,12 +38,13 @@ pub(crate) use v1::put_header as put_v1_header;
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {
     /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends the
-    /// bytes to write to the peer. The pump calls this with its lock held. Does not block.
+    /// bytes to write to the peer. The pump calls this under its own lock and the lock of the
+    /// stage. Does not block.
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>);
 
     /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After
-    /// an error the connection is over. The thread that reads the connection calls this. Does not
-    /// block.
+    /// an error the connection is over. The thread that reads the connection calls this, under the
+    /// lock of the stage. Does not block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
     /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message
@@ -74,7 +79,8 @@ pub trait Stage: Send {
     fn buffered(&self) -> usize;
 }
 
-/// Returns the stage for an established peer.
+/// Returns the stage for the version of a peer after the handshake, or `None` if this version needs
+/// no stage. The stage of CURVE is separate.
 pub(crate) fn for_peer(version: Version, ours: SocketType) -> Option<Box<dyn Stage>> {
     match version {
         Version::V1 => Some(v1::v1(ours)),

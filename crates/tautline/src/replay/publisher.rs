@@ -1,4 +1,5 @@
-//! The publisher.
+//! [`ReliablePub`]: a PUB that keeps its last messages, and its builder. Requests for kept messages
+//! go to another socket, a ROUTER, which [`replay`](super) calls the ring.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,10 +10,11 @@ use super::{EPOCH, encode, protection};
 use crate::error::Result;
 use crate::{Builder, Context, Message, Pub, Router, kind, option};
 
-/// The same number of messages as vLLM keeps.
+/// Default number of kept messages, as in vLLM's publisher of KV-cache events.
 const KEPT: usize = 10_000;
-/// Maximum number of queued answers for each peer of the ring.
+/// Maximum number of queued answers for each peer that requests kept messages.
 const RING_HWM: u32 = 250;
+/// Default limit of the size of all kept messages, in bytes.
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Options of a future [`ReliablePub`].
@@ -21,9 +23,12 @@ const KEPT_BYTES: usize = 64 * 1024 * 1024;
 pub struct ReliablePubBuilder {
     context: Context,
     socket: Builder<kind::Pub>,
+    /// Builder of the ROUTER that answers requests for kept messages.
     ring: Builder<kind::Router>,
+    /// Maximum number of kept messages.
     kept: usize,
     kept_bytes: usize,
+    /// Start time of the publisher, in nanoseconds since 1970. By it, subscribers notice a restart.
     epoch: u64,
 }
 
@@ -40,8 +45,8 @@ impl ReliablePubBuilder {
         self
     }
 
-    /// Sets options of the PUB. Connection options, such as keys, also apply to the ring's ROUTER:
-    /// see [Security](super#security).
+    /// Sets options of the PUB. Connection options, such as keys, also apply to the ring, which is
+    /// the ROUTER that answers requests for kept messages: see [Security](super#security).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -55,8 +60,8 @@ impl ReliablePubBuilder {
         self
     }
 
-    /// Sets more options of the ring's ROUTER, in addition to those of
-    /// [`with_socket`](Self::with_socket).
+    /// Sets more options of the ring's ROUTER, which answers requests for kept messages, in
+    /// addition to those of [`with_socket`](Self::with_socket).
     pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Router>) -> Builder<kind::Router>) -> Self {
         self.ring = options(self.ring);
         self
@@ -86,13 +91,15 @@ impl ReliablePubBuilder {
 #[derive(Debug)]
 pub struct ReliablePub {
     socket: Pub,
-    /// Creates the sockets of the ring.
+    /// Builder of the ROUTERs, one for each endpoint of [`serve`](Self::serve).
     router: Builder<kind::Router>,
     /// True if the PUB has certificates.
     has_certificates: bool,
     context: Context,
+    /// The kept messages.
     ring: Arc<Mutex<Ring>>,
     next: u64,
+    /// See `ReliablePubBuilder::epoch`.
     epoch: u64,
     servers: Vec<Server>,
 }
@@ -104,7 +111,7 @@ impl ReliablePub {
         let epoch = u64::try_from(since.as_nanos()).unwrap_or_default();
         ReliablePubBuilder {
             context: context.clone(),
-            // The ring's socket inherits the property.
+            // The epoch. The ROUTER inherits this property in `build`.
             socket: Pub::builder(context).property(EPOCH, &format!("{epoch:016x}")),
             // Limits the queue of each peer that does not read.
             ring: Router::builder(context).send_hwm(RING_HWM),
@@ -163,7 +170,8 @@ impl ReliablePub {
         let (mut topic, mut body) = (topic.into(), body.into());
         let number = self.next;
         let parts = [topic.share(), Message::from(&encode(number)), body.share()];
-        // Send under the lock, so that a subscriber that misses the message finds it in the ring.
+        // Send under the lock that each request also takes. A subscriber that misses the message
+        // then finds it in the ring.
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         self.socket.send_multipart(parts)?;
         ring.push(KeptMessage { number, topic, body });

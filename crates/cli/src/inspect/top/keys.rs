@@ -1,6 +1,6 @@
 //! Parses the bytes of a terminal as keys, with the widely supported sequences of xterm.
 
-/// Key with a function.
+/// Key that the display understands. Function keys, such as F1, are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Up,
@@ -13,9 +13,11 @@ pub enum Key {
     End,
     Enter,
     Escape,
+    /// Backspace.
     Back,
     /// Ctrl-C or Ctrl-D.
     Interrupt,
+    /// Any other character, such as a letter, a digit or a space.
     Letter(char),
 }
 
@@ -42,15 +44,16 @@ impl Keys {
         !self.pending.is_empty()
     }
 
-    /// Ends an incomplete key: its bytes were the Escape key.
+    /// Drops an incomplete key. To be called if no byte follows it in time. Returns Escape if the
+    /// dropped bytes begin with ESC, or `None` for a part of a character.
     pub fn give_up(&mut self) -> Option<Key> {
         let begun = std::mem::take(&mut self.pending);
         (begun.first() == Some(&0x1b)).then_some(Key::Escape)
     }
 }
 
-/// Returns the first key and its length, or `None` if it is incomplete. A key without a function is
-/// an inner `None`.
+/// Returns the first key and its length in bytes, or `None` if it is incomplete. For bytes that are
+/// no [`Key`], the key is `None` and the length is the number of bytes to skip.
 fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     Some(match bytes {
         [] | [0x1b] | [0x1b, b'[' | b'O'] => return None,

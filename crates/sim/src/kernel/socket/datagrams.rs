@@ -11,7 +11,7 @@ const LONGEST: usize = 65_507;
 pub(in crate::kernel) struct DatagramInFlight {
     from: Name,
     to: Name,
-    /// Set for a multicast group.
+    /// Index of the interface, if the target is a multicast group.
     interface: Option<u32>,
     bytes: Vec<u8>,
 }
@@ -73,7 +73,9 @@ impl Kernel {
         name
     }
 
-    /// True if another socket receives datagrams there, and the two do not share the address.
+    /// True if another open datagram socket of the same domain receives at this address and port,
+    /// and at least one of the two has not set SO_REUSEPORT. The unspecified address overlaps all
+    /// others.
     pub(super) fn is_taken(&self, id: Id, ip: &[u8; 16], port: u16) -> bool {
         let shares = (libc::SOL_SOCKET, libc::SO_REUSEPORT);
         let socket = |id: &Id| match self.objects.get(id).map(|object| &object.body) {
@@ -118,6 +120,7 @@ impl Kernel {
         }
     }
 
+    /// Puts a datagram into the inbox of a socket. Drops it if the inbox is full.
     fn put(&mut self, id: Id, from: &Name, bytes: &[u8]) {
         if let Some(there) = self.get(id)
             && there.inbox_bytes + bytes.len() <= there.receive_buffer
