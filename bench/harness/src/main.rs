@@ -4,7 +4,7 @@
 //! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
 //! and the lengths of the runs, `results` turns the runs into figures, `table`, `report` and `markdown` show
 //! them. `bench/README.md` describes the measurements. `environment` creates and removes the environment of a
-//! cell, `environments` is their table, `ablate` compares Tautline with itself. If a message was lost,
+//! cell, `environment_table` is their table, `ablate` compares Tautline with itself. If a message was lost,
 //! reordered or corrupted, or a run failed, the exit code is 1, after the report is written.
 #![forbid(unsafe_code)]
 

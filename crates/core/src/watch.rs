@@ -14,8 +14,8 @@
 //! A process has one [`Watch`] as long as it has an observed context. A forked child does not touch
 //! the watch of its parent; a context that the child creates gets a new one. Lock order: the
 //! process's watch, its contexts, a context's sockets, one socket. Below them are only the locks of
-//! the monitors' endpoints and of a connection's `shown`. No application code is called under these
-//! locks: the program's route information is requested without a lock.
+//! the monitors' endpoints and of a connection's observed state. No application code is called
+//! under these locks: the program's route information is requested without a lock.
 
 mod sampler;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]

@@ -11,9 +11,9 @@
 //!
 //! The producer makes whole messages visible with one Release store of `tail`. The consumer credits
 //! finished messages with a store of `head`. Both words count messages and bytes together
-//! (`chain`). Finished segments travel back through a small ring (`pool`). Small bodies are copied
-//! into the segments. Large owned bodies become a node of the chain (`segment`), or between two
-//! sockets travel as a pointer between the other frames (`parcel`).
+//! (`chain`). Finished segments travel back through a small ring (`recycle`). Small bodies are
+//! copied into the segments. Large owned bodies become a node of the chain (`segment`), or between
+//! two sockets travel as a pointer between the other frames (`parcel`).
 //!
 //! Invariants, on which all `unsafe` in this folder rests:
 //! - Bytes and nodes before the published tail are read only by the consumer and never written
@@ -25,7 +25,7 @@
 //! - The last handle frees everything. The chain does not report the end of the other side; the
 //!   owners do that.
 //!
-//! Other modules: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: only the newest
+//! Other modules: `log` (one chain for many connections), `latest` (ZMQ_CONFLATE: only the newest
 //! message), `inbox` (news from the I/O side to a socket's owner) and `signal` (wakes the owner).
 #![allow(unsafe_code)]
 

@@ -19,8 +19,8 @@
 //! - A predicted burst ends (`bursts`). The rule may then have held the whole burst for one write.
 //!
 //! The share alone ensures that the first message after a lull is written at once. The watch of the
-//! I/O thread (`watch`) covers the bytes that stay queued. Inputs are times in clock ticks, outputs
-//! are decisions. Each pipe has one rule.
+//! I/O thread (`supervisor`) covers the bytes that stay queued. Inputs are times in clock ticks,
+//! outputs are decisions. Each pipe has one rule.
 
 use super::bursts::Bursts;
 pub(crate) use super::bursts::Deferred;
@@ -65,7 +65,7 @@ pub(super) struct Times {
     /// waking costs.
     busy_longest: u64,
     /// Longest time between two looks at the clock. An owner that has not looked for twice this
-    /// time counts as gone (`watch`).
+    /// time counts as gone (`supervisor`).
     look: u64,
     /// Time to wake a peer that makes room. For this time we believe that the kernel's buffer is
     /// still full. A write that took longer was interrupted.
