@@ -79,14 +79,15 @@ static pthread_t start(void *(*run)(void *))
 
 static _Alignas(128) _Atomic uint32_t ball;
 static _Atomic int line_stop;
+static uint64_t line_end; /* set before the second thread starts */
 
 /* Waits until the ball is `want`. Yields sometimes, so that a machine with one free
-   core makes progress. */
+   core makes progress. Returns 0 if the time is over. */
 static int await_ball(uint32_t want)
 {
     for (uint32_t tries = 1; atomic_load_explicit(&ball, memory_order_acquire) != want; tries++) {
         if (tries % 4096 == 0) {
-            if (atomic_load(&line_stop))
+            if (atomic_load(&line_stop) || now_ns() > line_end)
                 return 0;
             sched_yield();
         }
@@ -107,21 +108,26 @@ static double line_ns(void)
 {
     enum { BATCH = 100 };
     double best = 1e9;
-    pthread_t far = start(line_far);
     uint32_t at = 0;
-    uint64_t began = now_ns(), end = began + 10 * part_ns;
+    int goes_on = 1;
+    line_end = now_ns() + 10 * part_ns;
+    pthread_t far = start(line_far);
     /* Best of several batches, because a batch that another thread interrupts is
-     * worthless. If the machine is so busy that the two threads seldom run at the same
-     * time, one batch must suffice. */
-    for (int batch = 0; batch < 60 && (batch == 0 || began < end); batch++) {
-        began = now_ns();
-        for (int i = 0; i < BATCH; i++) {
+     * worthless. On a busy machine the two threads seldom run at the same time. Then the
+     * exchanges within the time must suffice. */
+    for (int batch = 0; batch < 60 && goes_on; batch++) {
+        uint64_t began = now_ns();
+        int done = 0;
+        while (done < BATCH && goes_on) {
             atomic_store_explicit(&ball, at + 1, memory_order_release);
             at += 2;
-            await_ball(at);
+            goes_on = await_ball(at);
+            done++;
         }
-        double each = (double) (now_ns() - began) / (2.0 * BATCH);
-        best = each < best ? each : best;
+        if (goes_on || batch == 0) {
+            double each = (double) (now_ns() - began) / (2.0 * done);
+            best = each < best ? each : best;
+        }
     }
     atomic_store(&line_stop, 1);
     pthread_join(far, NULL);
