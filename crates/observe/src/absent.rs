@@ -37,7 +37,7 @@ impl Output {
     /// # Errors
     ///
     /// Always `Unsupported`.
-    pub fn create(_: &Identity) -> io::Result<Self> {
+    pub fn create(_: &Identity, _: bool) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -64,7 +64,7 @@ impl Output {
 /// An observed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct ObservedProcess {
     /// Process ID.
     pub pid: u32,
     /// Path of its counters file.
@@ -74,12 +74,12 @@ pub struct Found {
 }
 
 /// Returns the observed processes of this user: always an empty list.
-pub fn processes() -> Vec<Found> {
+pub fn processes() -> Vec<ObservedProcess> {
     Vec::new()
 }
 
 /// Returns the observed processes of one folder: always an empty list.
-pub fn processes_in(_: &Path) -> Vec<Found> {
+pub fn processes_in(_: &Path) -> Vec<ObservedProcess> {
     Vec::new()
 }
 

@@ -45,9 +45,9 @@ pub use model::{
     Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
     SocketState,
 };
-#[cfg(not(unix))]
-pub use output::{Found, folders, processes, processes_in, read};
 pub use output::{Identity, Output};
+#[cfg(not(unix))]
+pub use output::{ObservedProcess, folders, processes, processes_in, read};
 pub use reader::parse;
 #[cfg(unix)]
 pub use reader::read;
