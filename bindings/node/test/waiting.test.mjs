@@ -1,4 +1,4 @@
-// Promises: their resolution and rejection, and turns of the event loop meanwhile.
+// Promises: their resolution and rejection, and turns of the event loop.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Dealer, Pair, Publisher, Pull, Push, Reply, Request, Router, Subscriber, XPublisher } from "../lib/index.js"

@@ -218,7 +218,7 @@ fn a_message_without_an_end_ends_the_connection() {
         let (mut pull, mut events) = limited(context, SocketType::Pull);
         let tcp = bind(&mut pull, "tcp://127.0.0.1:*");
         let ipc = bind(&mut pull, "ipc://*");
-        // The I/O thread must end these connections, because the owner of the socket makes no call meanwhile.
+        // The I/O thread must end these connections, because the owner of the socket makes no call in this time.
         flood(TcpStream::connect(&tcp["tcp://".len()..]).unwrap());
         await_loss(&mut events);
         flood(UnixStream::connect(&ipc["ipc://".len()..]).unwrap());

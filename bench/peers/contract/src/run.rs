@@ -64,7 +64,7 @@ pub(crate) fn parse() -> Result<Run, String> {
     place(&run).map_err(|trouble| format!("{trouble:?}"))
 }
 
-/// Returns the same run with an endpoint of its own.
+/// Returns the run with a new endpoint.
 pub(crate) fn place(run: &Run) -> Result<Run, Trouble> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static PLACES: AtomicU64 = AtomicU64::new(0);

@@ -184,7 +184,7 @@ impl ChainKind {
     }
 }
 
-/// A counter word with `APART` unused bytes after it. This parameter has nothing to do with the
+/// A counter word with `APART` unused bytes after it. The parameter is independent of the
 /// constant `APART`.
 #[repr(C)]
 pub(super) struct Word<const APART: usize>(pub(super) AtomicU64, [u8; APART]);

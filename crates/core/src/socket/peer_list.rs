@@ -90,7 +90,7 @@ impl Socket {
                 Err(error) => break Err(error),
             }
         };
-        // The caller learns nothing about messages and room.
+        // The result reports peers only, so signal messages and room to the program again.
         signals::signal_again(self);
         outcome
     }
