@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 // Links the functions.
-use zmq as _;
+use tautline_abi as _;
 
 /// `zmq_msg_t`.
 #[repr(C, align(8))]

@@ -25,7 +25,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-names",
         ],
     ),
-    ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
+    ("crates/abi", &["tautline-core", "tautline-io"]),
+    ("crates/libzmq", &["tautline-abi"]),
     ("crates/tautline", &["tautline-core"]),
     ("crates/bridge", &["tautline", "tautline-names"]),
     (
@@ -43,8 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
-    ("fuzz", &["tautline-core", "tautline-fuzz-abi", "tautline-io", "tautline-proto", "tautline-testkit"]),
-    ("fuzz/abi", &["tautline-core", "tautline-io"]),
+    ("fuzz", &["tautline-abi", "tautline-core", "tautline-io", "tautline-proto", "tautline-testkit"]),
     ("bindings/node", &["tautline-core"]),
 ];
 

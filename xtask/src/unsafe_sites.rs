@@ -14,7 +14,7 @@ use crate::scan::{self, Source};
 const ALLOWED: [&str; 6] = [
     "crates/mem/",
     "crates/io/src/",
-    "crates/libzmq/src/",
+    "crates/abi/src/",
     "crates/sim/src/",
     "crates/core/src/queue",
     "crates/core/src/message",

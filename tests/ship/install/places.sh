@@ -22,7 +22,7 @@ debug_symbols() {
     readelf -p .gnu_debuglink "$file" | grep -F libzmq.so.5.2.5.debug
     # Without this setting, gdb could find another copy of the symbols.
     gdb -nx -batch -ex 'set debug-file-directory /nonexistent' -ex 'info line zmq_ctx_new' "$file" | tee "$work/gdb"
-    grep -E 'Line [0-9]+ of "crates/libzmq/src/context.rs"' "$work/gdb"
+    grep -E 'Line [0-9]+ of "crates/abi/src/context.rs"' "$work/gdb"
 }
 
 tells_its_version() {

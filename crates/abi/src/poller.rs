@@ -220,7 +220,7 @@ fn check_events(events: c_short) -> Result<(), Error> {
 }
 
 /// Makes a poller, to be released with [`zmq_poller_destroy`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_poller_new() -> *mut c_void {
     guard(null_mut(), || {
         fork::start_counting();
@@ -230,7 +230,7 @@ pub extern "C" fn zmq_poller_new() -> *mut c_void {
 }
 
 /// Frees the poller and sets the caller's pointer to null. -1 with EFAULT if it is not a poller.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null, or a valid place that holds null or the handle of an
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
 }
 
 /// Returns the number of registered sockets and descriptors. -1 with EFAULT if there is no poller.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle.
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
 
 /// Registers a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is already
 /// registered or the events are unknown.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_add(
     poller: *mut c_void,
     socket: *mut c_void,
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn zmq_poller_add(
 
 /// Changes the events of a registered socket. The errors are those of [`zmq_poller_add`]; EINVAL if
 /// the socket is not registered.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_modify(
     poller: *mut c_void,
     socket: *mut c_void,
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn zmq_poller_modify(
 
 /// Removes a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is not
 /// registered.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or a handle for each.
     unsafe {
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_v
 
 /// Registers a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is
 /// already registered or the events are unknown.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_add_fd(
     poller: *mut c_void,
     fd: RawFd,
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn zmq_poller_add_fd(
 
 /// Changes the events of a registered descriptor. The errors are those of [`zmq_poller_add_fd`];
 /// EINVAL if the descriptor is not registered.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, events: c_short) -> c_int {
     // SAFETY: the caller passes null or a handle.
     unsafe {
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, ev
 
 /// Removes a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not
 /// registered.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) -> c_int {
     // SAFETY: the caller passes null or a handle.
     unsafe {
@@ -368,7 +368,7 @@ pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) ->
 /// Stores the poller's own descriptor, which is readable after a change in one of its sockets that
 /// several threads may use. -1 with EINVAL if it has no such sockets, with EFAULT without a poller
 /// or without a place for the result.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a place.
     unsafe {
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c
 
 /// Waits for one event, like [`zmq_poller_wait_all`]. Returns 0 after an event. After a failure
 /// `event` has no meaning.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_wait(
     poller: *mut c_void,
     event: *mut PollerEvent,
@@ -404,7 +404,7 @@ pub unsafe extern "C" fn zmq_poller_wait(
 /// objects. Returns the number of events, at most `count`. -1 with EAGAIN after a timeout, with
 /// EFAULT without a poller, without `events`, or if no event could ever occur, with EINVAL for a
 /// negative `count`, with ENOTSOCK, with ETERM, with EINTR.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poller_wait_all(
     poller: *mut c_void,
     events: *mut PollerEvent,

@@ -114,7 +114,7 @@ unsafe fn bytes_mut<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8],
 }
 
 /// Sends a copy of `len` bytes. Returns `len`, or -1; for the errors see zmq_send(3).
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_send(
     socket: *mut c_void,
     buffer: *const c_void,
@@ -152,7 +152,7 @@ unsafe fn send_shared(socket: *mut c_void, buffer: *const c_void, len: usize, fl
 }
 
 /// Sends `len` bytes that never change. Does not copy them if that saves time.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_send_const(
     socket: *mut c_void,
     buffer: *const c_void,
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn zmq_send_const(
 
 /// Receives a message part into `len` bytes and cuts the bytes that do not fit. Returns the whole
 /// length of the part, or -1; for the errors see zmq_recv(3).
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_recv(
     socket: *mut c_void,
     buffer: *mut c_void,
@@ -219,7 +219,7 @@ unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flag
 
 /// Sends a message object, which is then empty. On failure it stays unchanged. Returns its length,
 /// or -1; EFAULT if it is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or 64 bytes that are not used elsewhere
     // during the call.
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
 
 /// Receives a message part into a message object and releases its previous content. Returns its
 /// length, or -1; EFAULT if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or 64 bytes that are not used elsewhere
     // during the call.
@@ -242,14 +242,14 @@ pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void
 }
 
 /// Older form of [`zmq_msg_send`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_sendmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_msg_send(message, socket, flags) }
 }
 
 /// Older form of [`zmq_msg_recv`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_msg_recv(message, socket, flags) }
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message,
 
 /// Sends each of `count` buffers as one part, the last one without ZMQ_SNDMORE. Returns the length
 /// of the last part, or -1; EINVAL if there are no buffers.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_sendiov(
     socket: *mut c_void,
     vector: *mut IoVec,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn zmq_sendiov(
 /// Receives up to `*count` parts of one message, each into a buffer of `malloc` that the caller
 /// frees. Returns the number of parts, and stores it in `*count`. -1 with EINVAL without a vector,
 /// with ENOMEM, or with the errors of zmq_recv.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_recviov(
     socket: *mut c_void,
     vector: *mut IoVec,

@@ -76,7 +76,7 @@ pub(crate) unsafe fn socket(
 
 /// Makes a context, to be released with [`zmq_ctx_term`]. Null with EINVAL if TAUT_POLICY names a
 /// policy that cannot be read; the reason goes to standard error.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     guard(null_mut(), || {
         if Context::policy_fault().is_some() {
@@ -92,7 +92,7 @@ pub extern "C" fn zmq_ctx_new() -> *mut c_void {
 /// Terminates a context. Wakes all blocked calls with ETERM, and waits until all sockets are closed
 /// and their messages are sent or their linger time is over. -1 with EFAULT if there is no context,
 /// with EINTR if a signal arrived; the program may then call it again.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
 
 /// Wakes all blocked calls of the context's sockets and fails all later ones, with ETERM. The
 /// program must still terminate the context. -1 with EFAULT if there is no context.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
 
 /// Sets an option of the context. -1 with EFAULT if there is no context, with EINVAL if option or
 /// value are unknown.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.set(option, value))))
@@ -153,14 +153,14 @@ pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: 
 
 /// Returns the value of an option of the context. -1 with EFAULT if there is no context, with
 /// EINVAL if the option is unknown.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle.
     guard(-1, || unsafe { context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
 }
 
 /// Does the same as [`zmq_ctx_set`] with `size` bytes, for values that are not numbers.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_set_ext(
     handle: *mut c_void,
     option: c_int,
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
 
 /// Does the same as [`zmq_ctx_get`] into `value`, which has room for `*size` bytes. Sets `*size` to
 /// the length of the value.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_get_ext(
     handle: *mut c_void,
     option: c_int,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn zmq_ctx_get_ext(
 
 /// Does the same as [`zmq_ctx_new`] with a number of I/O threads. Null with EINVAL if the number is
 /// negative.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
     if io_threads < 0 {
         fail(Error::Invalid);
@@ -220,14 +220,14 @@ pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
 }
 
 /// Old name of [`zmq_ctx_term`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_term(handle: *mut c_void) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_ctx_term(handle) }
 }
 
 /// Old name of [`zmq_ctx_term`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_destroy(handle: *mut c_void) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_ctx_term(handle) }

@@ -35,7 +35,7 @@ impl Call {
 /// Runs `function(argument)` on a new thread. Returns its handle, to be released with
 /// [`zmq_threadclose`]. Null with EAGAIN if the system cannot start a thread, with EFAULT without a
 /// function.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *mut c_void) -> *mut c_void {
     let Some(function) = function else {
         errno::set(errno::EFAULT);
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *
 }
 
 /// Waits for the thread's function to return and frees the handle.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_threadclose(handle: *mut c_void) {
     if handle.is_null() {
         return;

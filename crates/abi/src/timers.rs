@@ -68,7 +68,7 @@ unsafe fn with_timers<T: From<i8>>(timers: *mut c_void, call: impl FnOnce(&Timer
 }
 
 /// Makes a set of timers, to be released with [`zmq_timers_destroy`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_timers_new() -> *mut c_void {
     guard(null_mut(), || {
         handle::into_raw(Timers { tag: Tag::of::<Timers>(), schedule: Mutex::new(Schedule::default()) })
@@ -77,7 +77,7 @@ pub extern "C" fn zmq_timers_new() -> *mut c_void {
 
 /// Frees the timers and sets the caller's pointer to null. -1 with EFAULT if it is not a set of
 /// timers.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null, or a valid place that holds null or the handle of an
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
 
 /// Registers `function(id, argument)` to be called every `interval` milliseconds. Returns the
 /// timer's id, above zero. -1 with EFAULT without timers or function.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_add(
     timers: *mut c_void,
     interval: usize,
@@ -114,14 +114,14 @@ pub unsafe extern "C" fn zmq_timers_add(
 }
 
 /// Cancels a timer. -1 with EINVAL if the timer does not exist (any more).
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_cancel(timers: *mut c_void, id: c_int) -> c_int {
     // SAFETY: the caller passes null or the handle of an object.
     unsafe { with_timers(timers, |timers| timers.schedule().cancel(id).then_some(0)) }
 }
 
 /// Sets another interval for a timer, which starts now. -1 with EINVAL if the timer does not exist.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_set_interval(timers: *mut c_void, id: c_int, interval: usize) -> c_int {
     let now = time::monotonic_nanos();
     // SAFETY: the caller passes null or the handle of an object.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn zmq_timers_set_interval(timers: *mut c_void, id: c_int,
 }
 
 /// Restarts a timer's interval. -1 with EINVAL if the timer does not exist.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_reset(timers: *mut c_void, id: c_int) -> c_int {
     let now = time::monotonic_nanos();
     // SAFETY: the caller passes null or the handle of an object.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn zmq_timers_reset(timers: *mut c_void, id: c_int) -> c_i
 
 /// Returns the milliseconds until the next timer expires, rounded up; 0 if one has expired, -1
 /// without timers.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_timeout(timers: *mut c_void) -> c_long {
     let now = time::monotonic_nanos();
     // SAFETY: the caller passes null or the handle of an object.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn zmq_timers_timeout(timers: *mut c_void) -> c_long {
 }
 
 /// Calls the functions of all timers that have expired.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_execute(timers: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or the handle of an object.
     unsafe {

@@ -15,7 +15,7 @@ use crate::shared;
 /// Makes a socket, to be released with [`zmq_close`]. Null with EFAULT if there is no context, with
 /// EINVAL if the type is unknown, with EMFILE if there are too many sockets, with ETERM if the
 /// context is being terminated.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) -> *mut c_void {
     guard(null_mut(), || {
         let socket_type = u8::try_from(socket_type).ok().and_then(SocketType::from_code);
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
 /// Closes a socket. Its unsent messages are sent in the background for up to ZMQ_LINGER. A call of
 /// another thread on the socket ends with ENOTSOCK. -1 with ENOTSOCK if it is not a socket, or
 /// already closed.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
 }
 
 /// Sets an option. -1 with ENOTSOCK, with EINVAL if option, size or value are wrong, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_setsockopt(
     socket: *mut c_void,
     option: c_int,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn zmq_setsockopt(
 /// the value. Clears the unused room, for programs that read a larger number. -1 with ENOTSOCK,
 /// with EINVAL if the option is unknown or the room too small, with EFAULT without room, with
 /// ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_getsockopt(
     socket: *mut c_void,
     option: c_int,
@@ -145,7 +145,7 @@ unsafe fn with_endpoint(
 }
 
 /// Accepts connections at an endpoint. For the errors see zmq_bind(3).
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::bind, SharedSocket::bind) }
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) 
 
 /// Connects to an endpoint now, and reconnects whenever the connection is lost. For the errors see
 /// zmq_connect(3).
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe {
@@ -164,14 +164,14 @@ pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_cha
 }
 
 /// Stops accepting connections at an endpoint. -1 with ENOENT if the socket is not bound to it.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_unbind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::unbind, SharedSocket::unbind) }
 }
 
 /// Closes the connection to an endpoint. -1 with ENOENT if the endpoint is not connected.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_disconnect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::disconnect, SharedSocket::unbind) }

@@ -11,7 +11,7 @@ use crate::guard::guard;
 
 /// Joins a group, to receive its messages from now on. -1 with EINVAL if the name is too long or
 /// already joined, with ENOTSUP if the socket is not a DISH, with ENOTSOCK, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_join(socket: *mut c_void, group: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_group(socket, group, Socket::join) }
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn zmq_join(socket: *mut c_void, group: *const c_char) -> 
 
 /// Leaves a group. -1 with EINVAL if the group was not joined; the other errors are those of
 /// [`zmq_join`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_leave(socket: *mut c_void, group: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_group(socket, group, Socket::leave) }
@@ -47,7 +47,7 @@ unsafe fn with_group(
 
 /// Connects a PEER and returns the routing id of the peer at `endpoint`. 0 with ENOTSUP for other
 /// types, with EFAULT under ZMQ_IMMEDIATE, or with the errors of zmq_connect.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const c_char) -> u32 {
     guard(0, || {
         // SAFETY: the caller passes null or a handle, and null or a string.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const 
 
 /// Closes the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if the peer is
 /// unknown, with ENOTSUP for other types, with ENOTSOCK, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_disconnect_peer(socket: *mut c_void, routing_id: u32) -> c_int {
     // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { entry::with(socket, |socket| socket.disconnect_peer(routing_id)) }))
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn zmq_disconnect_peer(socket: *mut c_void, routing_id: u3
 /// Returns the possible operations with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with
 /// EHOSTUNREACH if the peer is unknown, with ENOTSUP for other types, with EINVAL without a routing
 /// id, with ENOTSOCK, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket_get_peer_state(
     socket: *mut c_void,
     routing_id: *const c_void,

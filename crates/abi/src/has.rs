@@ -28,7 +28,7 @@ const CAPABILITIES: [(&CStr, Present); 14] = [
 ];
 
 /// Returns 1 if the library has the capability, else 0.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_has(capability: *const c_char) -> c_int {
     if capability.is_null() {
         return 0;

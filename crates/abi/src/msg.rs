@@ -57,7 +57,7 @@ unsafe fn init(object: *mut Message, message: Option<Message>) -> Result<(), Err
 }
 
 /// Makes an empty message. Returns 0, or -1 with EFAULT for a null object.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
     if object.is_null() || !object.is_aligned() {
         return fail(Error::Fault);
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
 }
 
 /// Makes a message of `size` bytes whose content the caller then writes. -1 with ENOMEM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) -> c_int {
     if object.is_null() || !object.is_aligned() {
         return fail(Error::Fault);
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) ->
 
 /// Makes a message from the caller's memory. When the memory is no longer used, any thread may
 /// release it with `free(data, hint)`. Without `free` it is never released. -1 with ENOMEM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_init_data(
     object: *mut Message,
     data: *mut c_void,
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn zmq_msg_init_data(
 }
 
 /// Releases a message. The object may be initialised again. -1 with EFAULT if it is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_close(object: *mut Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes.
     guard(-1, || status(unsafe { close(object) }))
@@ -121,7 +121,7 @@ unsafe fn close(object: *mut Message) -> Result<(), Error> {
 
 /// Moves the content of `source` to `dest` and releases the previous content of `dest`. `source`
 /// becomes empty. -1 with EFAULT if one of them is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes each.
     guard(-1, || status(unsafe { replace(dest, source, std::mem::take) }))
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) 
 
 /// Makes `dest` a copy of `source` and releases the previous content of `dest`. A large body is
 /// shared, not copied. -1 with EFAULT if one of them is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes each.
     guard(-1, || status(unsafe { replace(dest, source, Message::share) }))
@@ -158,7 +158,7 @@ unsafe fn replace(
 }
 
 /// Returns the address of the body; null if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
     // SAFETY: the caller passes null or 64 bytes.
     match unsafe { at(object) } {
@@ -171,14 +171,14 @@ pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
 }
 
 /// Returns the body's length; 0 if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_size(object: *const Message) -> usize {
     // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object.cast_mut()) }.map_or(0, |message| message.len())
 }
 
 /// Returns 1 if more parts of the same message follow this one, else 0.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_more(object: *const Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object.cast_mut()) }.map_or(0, |message| c_int::from(message.more()))
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn zmq_msg_more(object: *const Message) -> c_int {
 
 /// Returns a property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the
 /// property is unknown or the message does not have it, with EFAULT if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) -> c_int {
     // SAFETY: the caller passes null or 64 bytes.
     let message = match unsafe { at(object.cast_mut()) } {
@@ -203,14 +203,14 @@ pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) ->
 }
 
 /// Returns -1 with EINVAL, because no property can be set.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_msg_set(_object: *mut Message, _property: c_int, _value: c_int) -> c_int {
     fail(Error::Invalid)
 }
 
 /// Returns a property of the peer that sent the message. The text lives as long as the message.
 /// Null with EINVAL if the property does not exist, with EFAULT if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_char) -> *const c_char {
     let found = guard(Err(Error::Fault), || {
         // SAFETY: the caller passes null or 64 bytes, and null or a terminated string.
@@ -239,7 +239,7 @@ fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
 }
 
 /// Makes a message from a copy of `size` bytes. -1 with ENOMEM, with EFAULT for null with a size.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_init_buffer(
     object: *mut Message,
     buffer: *const c_void,
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn zmq_msg_init_buffer(
 
 /// Sets the peer of a SERVER or PEER that shall receive the message. -1 with EINVAL for 0, which is
 /// not a peer, with EFAULT if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id: u32) -> c_int {
     // SAFETY: the caller passes null or 64 bytes.
     status(unsafe { at(object) }.and_then(|message| {
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id
 
 /// Returns the peer of a SERVER or PEER that has sent or shall receive the message; 0 if there is
 /// none.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_routing_id(object: *mut Message) -> u32 {
     // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object) }.map_or(0, |message| message.routing_id())
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn zmq_msg_routing_id(object: *mut Message) -> u32 {
 
 /// Sets the group of a RADIO that shall receive the message. -1 with EINVAL if the name is too long
 /// or null, with EFAULT if the object is not a message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c_char) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or 64 bytes, and null or a terminated string.
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c
 
 /// Returns the group of the message; empty if it has no group. The text lives as long as the
 /// message.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_group(object: *mut Message) -> *const c_char {
     // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object) }.map_or(c"".as_ptr(), |message| message.group().as_ptr())

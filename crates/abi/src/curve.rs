@@ -11,7 +11,7 @@ use crate::guard::guard;
 
 /// Stores a new key pair. Each place has room for 41 characters. -1 with the system's errno if it
 /// has no random bytes, with EFAULT for a null place.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text: *mut c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {
         return fail(errno::EFAULT);
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
 
 /// Stores the public key of a secret key. The place has room for 41 characters. -1 with EINVAL if
 /// the secret key is not 40 characters of Z85, with EFAULT for null.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text: *const c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {
         return fail(errno::EFAULT);

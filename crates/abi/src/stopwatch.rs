@@ -5,20 +5,20 @@ use std::ffi::{c_int, c_ulong, c_void};
 use std::time::{Duration, Instant};
 
 /// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_stopwatch_start() -> *mut c_void {
     Box::into_raw(Box::new(Instant::now())).cast()
 }
 
 /// Returns the microseconds since the start. The stopwatch keeps running.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_stopwatch_intermediate(watch: *mut c_void) -> c_ulong {
     // SAFETY: the caller passes null or a running stopwatch.
     unsafe { watch.cast::<Instant>().as_ref() }.map_or(0, elapsed_us)
 }
 
 /// Returns the microseconds since the start and frees the stopwatch.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_stopwatch_stop(watch: *mut c_void) -> c_ulong {
     if watch.is_null() {
         return 0;
@@ -33,7 +33,7 @@ fn elapsed_us(start: &Instant) -> c_ulong {
 }
 
 /// Sleeps for whole seconds. Returns at once for zero or negative numbers.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_sleep(seconds: c_int) {
     if let Ok(seconds @ 1..) = u64::try_from(seconds) {
         tautline_io::thread::sleep(Duration::from_secs(seconds));

@@ -48,14 +48,14 @@ pub(crate) fn size(result: Result<usize, Error>) -> c_int {
 
 /// Returns the calling thread's error number: that of the last failed ZeroMQ call, unless another C
 /// call has changed it since.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_errno() -> c_int {
     errno::last()
 }
 
 /// Returns the text for an error number, including ZeroMQ's own. Never null. The text stays valid,
 /// except that the thread's next such call overwrites the text for an unknown number.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_strerror(number: c_int) -> *const c_char {
     text(number).map_or_else(|| unknown(number), CStr::as_ptr)
 }

@@ -8,7 +8,7 @@ use tautline_io::errno;
 
 /// Writes the text of `size` bytes and a terminator to `dest`, which has room for both. Returns
 /// `dest`. Null with EINVAL if `size` is not a multiple of four.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_z85_encode(dest: *mut c_char, data: *const u8, size: usize) -> *mut c_char {
     if dest.is_null() || (data.is_null() && size > 0) || !size.is_multiple_of(4) {
         errno::set(errno::EINVAL);
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn zmq_z85_encode(dest: *mut c_char, data: *const u8, size
 /// Writes the bytes that `text` stands for to `dest`, which has room for them. Returns `dest`. Null
 /// with EINVAL if the text is empty, if its length is not a multiple of five, or if a group of five
 /// is not a number of 32 bits.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_z85_decode(dest: *mut u8, text: *const c_char) -> *mut u8 {
     // SAFETY: `text` is null or a terminated string, `dest` null or large enough, guaranteed by the
     // caller.

@@ -12,7 +12,7 @@ use crate::guard::guard;
 /// Forwards messages between `frontend` and `backend` until the context is terminated, and copies
 /// them to `capture` unless that is null. Returns -1 with ETERM. EFAULT without frontend or
 /// backend, ENOTSOCK if one of them is not a socket, EINVAL if `capture` is one of the other two.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_proxy(
     frontend: *mut c_void,
     backend: *mut c_void,
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn zmq_proxy(
 
 /// Like [`zmq_proxy`], and obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from
 /// `control`, unless that is null. Returns 0 after TERMINATE.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_proxy_steerable(
     frontend: *mut c_void,
     backend: *mut c_void,
@@ -82,7 +82,7 @@ unsafe fn optional(
 }
 
 /// Older form of [`zmq_proxy`] without capture. The type is ignored.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_device(_device: c_int, frontend: *mut c_void, backend: *mut c_void) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_proxy(frontend, backend, null_mut()) }

@@ -14,7 +14,7 @@ const VERSION: c_int = 1;
 /// Sends `events` to the PAIR socket that connects to `endpoint`. A null `endpoint` stops the
 /// monitor. -1 with ENOTSOCK, with EPROTONOSUPPORT if the endpoint is not an inproc one, with
 /// EINVAL, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket_monitor(
     socket: *mut c_void,
     endpoint: *const c_char,
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn zmq_socket_monitor(
 
 /// Like [`zmq_socket_monitor`], with events in the format of `version` (1, 2 or 3) and a monitor
 /// socket of this type: PAIR, PUB or PUSH; EINVAL for other types.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     socket: *mut c_void,
     endpoint: *const c_char,
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn zmq_socket_monitor_versioned(
 
 /// Reports the number of messages queued to each peer and from it, in one event per peer. -1 with
 /// EINVAL if no socket listens to that event, with EAGAIN without peers, with ENOTSOCK, with ETERM.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket_monitor_pipes_stats(socket: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { entry::with(socket, Socket::monitor_queues) }))

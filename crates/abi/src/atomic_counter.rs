@@ -5,13 +5,13 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Makes a counter with the value zero, to be released with [`zmq_atomic_counter_destroy`].
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
     Box::into_raw(Box::new(AtomicI32::new(0))).cast()
 }
 
 /// Sets the counter.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_atomic_counter_set(counter: *mut c_void, value: c_int) {
     // SAFETY: the caller passes null or a live counter.
     if let Some(counter) = unsafe { at(counter) } {
@@ -20,28 +20,28 @@ pub unsafe extern "C" fn zmq_atomic_counter_set(counter: *mut c_void, value: c_i
 }
 
 /// Adds one and returns the previous value.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_atomic_counter_inc(counter: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| counter.fetch_add(1, Ordering::SeqCst))
 }
 
 /// Subtracts one. Returns 0 if the counter is zero now, else 1.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_atomic_counter_dec(counter: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| c_int::from(counter.fetch_sub(1, Ordering::SeqCst) != 1))
 }
 
 /// Returns the counter's current value.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_atomic_counter_value(counter: *mut c_void) -> c_int {
     // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| counter.load(Ordering::SeqCst))
 }
 
 /// Frees the counter and sets the caller's pointer to null.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_atomic_counter_destroy(counter: *mut *mut c_void) {
     if counter.is_null() {
         return;

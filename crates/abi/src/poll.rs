@@ -44,7 +44,7 @@ const IDLE: Item<'static> = Item { watched: PollTarget::Descriptor(NONE), events
 /// Waits up to `timeout` milliseconds, or without limit if negative, for a requested event. Returns
 /// the number of items with events and sets the `revents` of all items. -1 with EINVAL for a
 /// negative number of items, with EFAULT without items, with ENOTSOCK, with ETERM, with EINTR.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c_long) -> c_int {
     guard(-1, || {
         let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c
 }
 
 /// Like [`zmq_poll`], but unless `mask` is null, another set of signals is blocked during the wait.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ppoll(
     items: *mut PollItem,
     count: c_int,

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 const VERSION: [c_int; 3] = [4, 3, 5];
 
 /// Stores the version's three numbers at the pointers that are not null.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_version(major: *mut c_int, minor: *mut c_int, patch: *mut c_int) {
     for (place, number) in [major, minor, patch].into_iter().zip(VERSION) {
         if !place.is_null() {

@@ -1,0 +1,73 @@
+//! The C ABI of ZeroMQ 4.3 on Tautline's engine, one concept per file.
+//!
+//! Programs written for libzmq call these functions through `include/zmq.h`. The prototypes there
+//! and the `extern "C"` functions here are the same list. The manual page of each function
+//! describes it and lists its errnos. The crate `tautline-libzmq` makes the shared and the static
+//! library of them. Modules of other languages contain this crate instead.
+//!
+//! ```text
+//!   context   zmq_ctx_*                      socket    zmq_socket, options, endpoints
+//!   transfer  send and receive               msg       zmq_msg_*
+//!   poll, proxy, monitor                     what else waits on sockets and watches them
+//!   poller    zmq_poller_*                   peer      zmq_join, zmq_connect_peer and their like
+//!   slot      memory of handles              entry     one caller at a time into a socket
+//!   shared    sockets of many threads        inherited   handles in a forked child
+//!   error     zmq_errno, zmq_strerror        version, has   what this library is and can
+//!   handle    opaque pointers given to C     guard          no panic crosses the ABI
+//!   timers    zmq_timers_*                   stopwatch, thread, atomic_counter   portability helpers
+//!   z85, curve   key text and key pairs
+//! ```
+//!
+//! # Safety
+//! Every exported function accepts any pointer that C passes. A pointer must be null or valid as
+//! its manual page demands: the `SAFETY` comments in this crate rely on this. Null and pointers to
+//! another kind of object are detected, and return an errno wherever the manual names one.
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the section above holds for every function, and the manual page has the rest"
+)]
+
+mod atomic_counter;
+mod context;
+mod curve;
+mod entry;
+mod error;
+mod guard;
+mod handle;
+mod has;
+mod inherited;
+mod monitor;
+mod msg;
+mod peer;
+mod poll;
+mod poller;
+mod proxy;
+mod shared;
+mod slot;
+mod socket;
+mod stopwatch;
+mod thread;
+mod timers;
+mod transfer;
+mod version;
+mod z85;
+
+pub use atomic_counter::*;
+pub use context::*;
+pub use curve::*;
+pub use error::*;
+pub use has::*;
+pub use monitor::*;
+pub use msg::*;
+pub use peer::*;
+pub use poll::*;
+pub use poller::*;
+pub use proxy::*;
+pub use socket::*;
+pub use stopwatch::*;
+pub use thread::*;
+pub use timers::*;
+pub use transfer::*;
+pub use version::*;
+pub use z85::*;
