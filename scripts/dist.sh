@@ -119,10 +119,10 @@ taut() {
 }
 
 python() {
-    local name wheel
+    local name wheels
     for name in "${targets[@]}"; do
-        wheel=$(LIBRARY=$(built "$name")/libzmq.so packaging/python/build.sh "$name")
-        cp "$wheel" "$out"
+        wheels=$(LIBRARY=$(built "$name")/libzmq.so packaging/python/build.sh "$name")
+        xargs -d '\n' cp -t "$out" <<<"$wheels"
     done
 }
 

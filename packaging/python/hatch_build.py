@@ -1,4 +1,4 @@
-"""Tags the wheel for every Python 3 on one machine. Later, auditwheel determines the oldest Linux that can run it."""
+"""Tags the wheel for one kind of Python on one machine. Later, auditwheel determines the oldest Linux that can run it."""
 
 import os
 
@@ -10,4 +10,4 @@ class Platform(BuildHookInterface):
         if not os.path.exists(os.path.join(self.root, "tautline_zmq", "libzmq.so.5")):
             raise RuntimeError("libzmq.so.5 is missing: build the wheel with packaging/python/build.sh")
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-linux_{os.environ['TAUTLINE_MACHINE']}"
+        build_data["tag"] = f"{os.environ['TAUTLINE_TAG']}-linux_{os.environ['TAUTLINE_MACHINE']}"

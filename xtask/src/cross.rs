@@ -10,6 +10,7 @@
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
 //! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, for platforms of its packages |
 //! | node | a Node.js of that system with that addon: exchanges by every pattern |
+//! | module | `target/cross/TARGET/python/TAG/_native.so`, the Python module for each interpreter (`bindings/python/interpreters`) |
 //! | taut | `target/cross/TARGET/taut`, the command line for any Linux of that processor, for musl targets: linked statically, and tried |
 //!
 //! By default, all parts run; `all` means every target. The command needs a Linux on x86-64 with Debian's packages and rustup. It installs
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 mod addon;
+mod module;
 mod parts;
 mod target;
 mod taut;
@@ -57,7 +59,7 @@ pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
         rows.push(format!("| {} | {} |", target.name(), cells.collect::<Vec<_>>().join(" | ")));
     }
     println!(
-        "\n| target | build | unit | abi | upstream | interop | addon | node | taut |\n|---|---|---|---|---|---|---|---|---|\n{}\n",
+        "\n| target | build | unit | abi | upstream | interop | addon | node | module | taut |\n|---|---|---|---|---|---|---|---|---|---|\n{}\n",
         rows.join("\n")
     );
     println!("cross: {} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
@@ -77,7 +79,7 @@ fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> V
     let directory = out.join(target.name());
     let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
     let runs = parts.iter().any(|part| match part.name {
-        "build" | "addon" => false,
+        "build" | "addon" | "module" => false,
         // The program is linked statically, so it runs here without an emulator.
         "taut" => target.emulator.is_some() && target.glibc.is_none(),
         _ => true,

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Counts, Run, addon, command, taut, windows};
+use super::{Counts, Run, addon, command, module, taut, windows};
 use crate::abi;
 
 /// A part and its function.
@@ -15,7 +15,7 @@ pub struct Part {
 }
 
 /// All parts, in order of execution.
-pub static PARTS: [Part; 8] = [
+pub static PARTS: [Part; 9] = [
     Part { name: "build", run: build },
     Part { name: "unit", run: unit },
     Part { name: "abi", run: abi },
@@ -23,6 +23,7 @@ pub static PARTS: [Part; 8] = [
     Part { name: "interop", run: interop },
     Part { name: "addon", run: addon::build },
     Part { name: "node", run: addon::exchange },
+    Part { name: "module", run: module::build },
     Part { name: "taut", run: taut::build },
 ];
 
