@@ -11,6 +11,7 @@
 //!  functions.rs  functions of the module    errors.rs     exceptions
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
+//!  draft.rs      the descriptor of sockets that several threads may use
 //! ```
 //!
 //! # Threads
@@ -26,6 +27,7 @@
 mod batch;
 mod buffer;
 mod context;
+mod draft;
 mod enter;
 mod errors;
 mod frame;

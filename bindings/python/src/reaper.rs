@@ -5,6 +5,7 @@
 //! event of its `MessageTracker`. After a fork, and when the interpreter has begun to exit, there is
 //! no reaper: the buffers leak, because no code of Python may run for them.
 
+use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -36,43 +37,43 @@ struct Released {
     event: Option<Py<PyAny>>,
 }
 
-/// The body of a message, as the engine holds it.
+/// The owner of a message's body, as the engine holds it.
 struct Lent {
-    released: ManuallyDrop<Released>,
-    /// Leaks with the buffer in a forked child, where its lock may be held for ever.
-    sender: ManuallyDrop<Sender<Option<Released>>>,
+    released: Released,
+    sender: Sender<Option<Released>>,
     process: u32,
-}
-
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        self.released.buffer.as_slice()
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if STOPPED.load(Ordering::Relaxed) || self.process != std::process::id() {
-            return;
-        }
-        // SAFETY: this is the only place that takes the fields, and it runs once.
-        let (sender, released) =
-            unsafe { (ManuallyDrop::take(&mut self.sender), ManuallyDrop::take(&mut self.released)) };
-        if let Err(refused) = sender.send(Some(released)) {
-            std::mem::forget(refused);
-        }
-    }
 }
 
 /// Returns a message whose body is the memory of a Python object. `event.set()` is called when no
 /// message refers to the memory any more.
 pub(crate) fn lend(py: Python<'_>, buffer: Buffer, event: Option<Py<PyAny>>) -> PyResult<Message> {
     let (sender, process) = reaper(py)?;
-    Ok(Message::from_owner(Lent {
-        released: ManuallyDrop::new(Released { buffer, event }),
-        sender: ManuallyDrop::new(sender),
-        process,
-    }))
+    let lent = Box::new(Lent { released: Released { buffer, event }, sender, process });
+    let (data, len) = (lent.released.buffer.as_slice().as_ptr(), lent.released.buffer.len());
+    // SAFETY: the buffer keeps the bytes allocated until `give_back` has taken the box, which may
+    // happen on any thread. The engine does not write them.
+    Ok(unsafe {
+        let hint = Box::into_raw(lent).cast();
+        Message::from_foreign(data.cast_mut(), len, Some(give_back), hint)
+    })
+}
+
+/// Sends the owner of a body to the reaper. The engine calls it once, on any thread.
+///
+/// # Safety
+/// `hint` is a `Lent` of `lend`.
+unsafe extern "C" fn give_back(_data: *mut c_void, hint: *mut c_void) {
+    // SAFETY: the box of `lend`, which is taken only here.
+    let lent = unsafe { Box::from_raw(hint.cast::<Lent>()) };
+    if STOPPED.load(Ordering::Relaxed) || lent.process != std::process::id() {
+        // It leaks with the channel, whose lock may be held for ever in a forked child.
+        std::mem::forget(lent);
+        return;
+    }
+    let Lent { released, sender, .. } = *lent;
+    if let Err(refused) = sender.send(Some(released)) {
+        std::mem::forget(refused);
+    }
 }
 
 /// Returns the way to the reaper of this process, and starts it if necessary.
