@@ -9,6 +9,7 @@ use tautline_core::{Error, Flags, Message};
 
 use crate::enter::{self, DONTWAIT};
 use crate::errors;
+use crate::exit::PythonCode;
 use crate::transfer::{self, Parts, Way};
 
 /// Number of messages that are taken from the socket, or given to it, at a time.
@@ -110,7 +111,13 @@ pub(crate) fn send_many(
 ) -> PyResult<usize> {
     let mut sent = 0;
     let mut chunk: Vec<Bound<'_, PyBytes>> = Vec::new();
-    for message in messages.try_iter()? {
+    let calls_python =
+        !(messages.is_exact_instance_of::<PyList>() || messages.is_exact_instance_of::<PyTuple>());
+    let mut messages = messages.try_iter()?;
+    loop {
+        let calls = calls_python.then(|| PythonCode::enter(py));
+        let Some(message) = messages.next() else { break };
+        drop(calls);
         match message?.cast_into_exact::<PyBytes>() {
             Ok(bytes) => {
                 chunk.push(bytes);

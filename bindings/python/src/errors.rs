@@ -9,6 +9,8 @@ use pyo3::types::PyDict;
 use tautline_abi::native::Refusal;
 use tautline_core::Error;
 
+use crate::exit::PythonCode;
+
 struct Classes {
     general: Py<PyAny>,
     again: Py<PyAny>,
@@ -32,6 +34,7 @@ fn classes(py: Python<'_>) -> PyResult<&Classes> {
 /// Returns the exception for an error of the engine, and stores its number for `zmq_errno`.
 #[cold]
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let _calls = PythonCode::enter(py);
     let classes = match classes(py) {
         Ok(classes) => classes,
         Err(fault) => return fault,
@@ -56,6 +59,7 @@ pub(crate) fn last(py: Python<'_>) -> PyErr {
 /// Returns the exception for an error number.
 #[cold]
 pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
+    let _calls = PythonCode::enter(py);
     let made = classes(py).and_then(|classes| {
         let class = match number {
             number if number == Error::Terminated.errno() => &classes.terminated,
@@ -72,6 +76,7 @@ pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
 /// Returns a `ZMQError` with the errno of `error` and a text of its own.
 #[cold]
 pub(crate) fn with_text(py: Python<'_>, text: &str) -> PyErr {
+    let _calls = PythonCode::enter(py);
     let make = || {
         let arguments = PyDict::new(py);
         arguments.set_item("msg", text)?;

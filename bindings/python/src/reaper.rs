@@ -7,7 +7,6 @@
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,11 +15,7 @@ use pyo3::prelude::*;
 use tautline_core::Message;
 
 use crate::buffer::Buffer;
-
-/// True from the exit of the interpreter on.
-// Relaxed: the reaper ends at its own request, `None` in the channel. A buffer that is dropped
-// meanwhile either reaches a reaper or leaks.
-static STOPPED: AtomicBool = AtomicBool::new(false);
+use crate::exit;
 
 /// The reaper of this process.
 static REAPER: Mutex<Option<Reaper>> = Mutex::new(None);
@@ -65,7 +60,7 @@ pub(crate) fn lend(py: Python<'_>, buffer: Buffer, event: Option<Py<PyAny>>) -> 
 unsafe extern "C" fn give_back(_data: *mut c_void, hint: *mut c_void) {
     // SAFETY: the box of `lend`, which is taken only here.
     let lent = unsafe { Box::from_raw(hint.cast::<Lent>()) };
-    if STOPPED.load(Ordering::Relaxed) || lent.process != std::process::id() {
+    if exit::has_begun() || lent.process != std::process::id() {
         // It leaks with the channel, whose lock may be held for ever in a forked child.
         std::mem::forget(lent);
         return;
@@ -119,23 +114,15 @@ fn reap(receiver: Receiver<Option<Released>>) {
     }
 }
 
-/// Stops the reaper. Called by `atexit`: later the interpreter would not let its thread attach.
-#[pyfunction]
-fn _stop_reaper(py: Python<'_>) {
-    STOPPED.store(true, Ordering::Relaxed);
+/// Stops the reaper, because the interpreter would not let its thread attach any more. The calling
+/// thread does not hold the interpreter lock.
+pub(crate) fn stop() {
     let reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner).take();
     match reaper {
-        Some(Reaper { process, sender, thread }) if process == std::process::id() => py.detach(|| {
+        Some(Reaper { process, sender, thread }) if process == std::process::id() => {
             let _ = sender.send(None);
             let _ = thread.join();
-        }),
+        }
         other => std::mem::forget(other),
     }
-}
-
-/// Makes the reaper stop at the exit of the interpreter.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let stop = wrap_pyfunction!(_stop_reaper, module)?;
-    module.py().import("atexit")?.call_method1("register", (stop,))?;
-    Ok(())
 }

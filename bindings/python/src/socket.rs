@@ -257,7 +257,7 @@ impl Socket {
         let path = || endpoint.split_once("://").map_or(&*endpoint, |(_, path)| path);
         match enter::attempt_detached(py, self.handle(py)?, |socket| socket.bind(&endpoint))? {
             Ok(()) => Ok(()),
-            Err(Error::NameTooLong) => Err(errors::with_text(
+            Err(error) if error.errno() == Error::NameTooLong.errno() => Err(errors::with_text(
                 py,
                 &format!(
                     "ipc path \"{}\" is longer than {IPC_PATH_MAX_LEN} characters \
@@ -266,7 +266,7 @@ impl Socket {
                     path()
                 ),
             )),
-            Err(Error::NoEntry) => {
+            Err(error) if error.errno() == Error::NoEntry.errno() => {
                 Err(errors::with_text(py, &format!("No such file or directory for ipc path \"{}\".", path())))
             }
             Err(error) => Err(errors::after_signals(py, error)),
