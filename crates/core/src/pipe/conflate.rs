@@ -5,7 +5,7 @@ use crate::error::NoMemory;
 use crate::message::Message;
 
 impl Outgoing {
-    /// Replaces what is waiting. Multipart messages are not supported, as the option's
+    /// Replaces the waiting message. Multipart messages are not supported, as the option's
     /// documentation says.
     pub(super) fn put_conflated(&mut self, link: &Link, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let Store::Slot(slot) = &self.store else { return Ok(()) };

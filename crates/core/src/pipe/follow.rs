@@ -1,5 +1,4 @@
-//! A pipe as one of many receivers of the same messages: what `Broadcast` and `pattern::fan_out`
-//! need of it.
+//! A pipe as one of many receivers of the same messages, for `Broadcast` and `pattern::fan_out`.
 
 use super::{Link, Outgoing, Store};
 use crate::conn::Connection;
@@ -9,12 +8,12 @@ use crate::queue::{Log, Progress};
 use crate::sync::Arc;
 
 impl Outgoing {
-    /// How many messages of the log wait for the peer, if it follows one.
+    /// Returns the number of messages of the log that wait for the peer, if the pipe follows a log.
     pub(super) fn pending_in_log(&self) -> u64 {
         self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
-    /// An inproc peer is not woken with each message from now on: `Summons` does it.
+    /// Stops waking an inproc peer with each message. `Summons` wakes the peer from now on.
     pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();
@@ -30,13 +29,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether this pipe could ever follow a log: it is a connection with a queue.
+    /// Returns true if this pipe can follow a log, because it is a connection with a queue.
     pub(super) fn may_follow(&self, link: &Link) -> bool {
         matches!((link, &self.store), (Link::Wire(_), Store::Queue(_)))
     }
 
-    /// Has the connection read `log` from now on, if nothing is queued for it. `hint` tells that
-    /// the I/O thread has written what was left in the log.
+    /// Makes the connection read `log` from now on, if its own queue is empty. `hint` reports that
+    /// the I/O thread has written the rest of the log.
     pub(super) fn follow(
         &mut self,
         link: &Link,
@@ -55,14 +54,15 @@ impl Outgoing {
         }
         let connection = connection.clone();
         self.deferred.defer_flush();
-        // A look from outside sees too little for a moment, and not too much.
+        // Subtract first, so that a concurrent reader undercounts for a moment and never
+        // overcounts.
         writer.subtract_bypass(progress.published());
         connection.set_followed(Some(progress.clone()));
         self.follows = Some(progress.clone());
         Some((connection, progress))
     }
 
-    /// The connection reads the log no more: what it has not sent goes to its own queue.
+    /// Detaches the connection from the log. Its unsent messages move to its own queue.
     pub(super) fn unfollow(&mut self, link: &Link) {
         if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
             (self.follows.take(), link, &mut self.store)
@@ -70,11 +70,11 @@ impl Outgoing {
             connection.set_followed(None);
             let before = writer.written();
             connection.unfollow(writer);
-            // What was moved is counted by the queue from now on.
+            // The queue counts the moved messages from now on.
             let after = writer.written();
             writer.subtract_bypass((after.0 - before.0, after.1 - before.1));
             writer.add_bypass(progress.published());
-            // No other thread may look after it any more.
+            // Possibly no other thread covers the messages, so the residual watch must.
             connection.watch_residual();
         }
     }

@@ -4,8 +4,8 @@
 use super::{Pipe, PipeId, Pipes};
 use std::ops::ControlFlow;
 
-/// Limit for the reads from the peer, 64 KiB each. That is 8 MiB, more than Linux keeps for one
-/// stream by default. A peer that sends faster than we read must not block the socket.
+/// Limit for the reads from the peer, 64 KiB each. The total of 8 MiB is more than Linux keeps for
+/// one stream by default. A peer that sends faster than we read must not block the socket.
 const READS: usize = 128;
 
 impl Pipes {

@@ -1,58 +1,58 @@
-//! Whether there is room for a message, and what is known of those that had none.
+//! Checks for room for a message, and the results of messages beyond the high-water mark.
 
 use super::flush::record_flush;
 use super::{Link, Outgoing, Store};
 use crate::timing::{RARE_INTERVAL, SLICE};
 use tautline_io::clock;
 
-/// What becomes of a message if a pipe has no room for it: how hard a yes is worked for depends on
-/// that.
+/// Effect on a message if a pipe has no room for it. The choice decides how much work is spent on
+/// finding room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFull {
-    /// The caller takes a longer way, and asks again there. Only what is known counts: the peer is
-    /// not looked at.
+    /// The caller continues on its slow path, and asks again there. The check uses only the known
+    /// credit, and does not look at the peer.
     SlowPath,
-    /// It waits, or goes to another peer. At the high-water mark the caller itself pumps the
-    /// connection before it is told no.
+    /// The message waits, or goes to another peer. At the high-water mark, the caller pumps the
+    /// connection before the check fails.
     Wait,
-    /// As `Wait`, if the sender is patient. One that does not wait is also refused when it has sent
-    /// more than the high-water mark in one burst, though the kernel may have taken it all: else
-    /// the mark would mean nothing to it, as the kernel's buffers hold thousands of small messages.
-    /// The next try succeeds if there is room.
+    /// Like `Wait`, if the sender is patient. A sender that does not wait is also refused after
+    /// more messages than the high-water mark in one burst, even if the kernel has taken all of
+    /// them. Otherwise the mark would have no effect for this sender, because the kernel's buffers
+    /// hold thousands of small messages. The next try succeeds if there is room.
     Refuse { patient: bool },
-    /// It is lost. So if another thread is writing the queue just now, this one waits for it: a
-    /// reply must not be lost because the peer's next request was faster than the credit for the
-    /// reply before.
+    /// The message is lost. Therefore the caller waits if another thread is writing the queue: a
+    /// reply must not be lost because the peer's next request arrived before the credit for the
+    /// previous reply.
     DropUncounted,
-    /// As `DropUncounted`, and the pipe counts it among those dropped.
+    /// Like `DropUncounted`, but the pipe counts the message as dropped.
     Drop,
-    /// One of several receivers misses it, which is counted as well. A peer that takes nothing must
-    /// not cost the others a system call per message, so it is tried only now and then. The I/O
-    /// thread goes on when the kernel takes bytes again.
+    /// One of several receivers misses the message, and the pipe counts it as dropped. A stuck peer
+    /// must not cost the others a system call per message, so the pipe is pumped only once in
+    /// `RARE_INTERVAL` messages. The I/O thread continues when the kernel takes bytes again.
     Miss,
 }
 
-/// The high-water mark of a pipe, and what came of messages beyond it.
+/// High-water mark of a pipe, and the results of messages beyond it.
 #[derive(Debug, Default)]
 pub(super) struct HighWaterMark {
-    /// Messages that this pipe has missed since there was room (`OnFull::Miss`).
+    /// Number of messages that this pipe has missed since it last had room (`OnFull::Miss`).
     missed: u32,
-    /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
+    /// ZMQ_SNDHWM, for inproc, where the peer's limit is added.
     pub(super) send_hwm: u32,
-    /// When a burst was last looked for (clock ticks).
+    /// Time of the last check for a burst (clock ticks).
     reached: u64,
-    /// A burst was refused.
+    /// True if a burst was refused.
     burst_refused: bool,
 }
 
 impl HighWaterMark {
-    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    /// Returns true, once, if a message was refused only because it exceeded the mark in a burst.
     pub(super) fn take_burst_refused(&mut self) -> bool {
         std::mem::take(&mut self.burst_refused)
     }
 
-    /// A message to a connection is one too many: whether those since the last such one were a
-    /// burst.
+    /// Called if a message to a connection exceeds the mark. Returns true if the messages since the
+    /// previous call were a burst.
     #[cold]
     pub(super) fn is_burst(&mut self) -> bool {
         let now = clock::ticks();
@@ -78,14 +78,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether the peer is not gone, and below the high-water mark by what it was last known to
-    /// have taken.
+    /// Returns true if the peer is present and the pipe has room by the last known credit.
     #[inline(always)]
     fn has_credit(&self) -> bool {
         !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
     }
 
-    /// The same by what it has taken by now.
+    /// Returns true if the peer is present and the pipe has room by the current credit.
     #[inline]
     fn can_send(&mut self, link: &Link) -> bool {
         match &mut self.store {
@@ -95,7 +94,8 @@ impl Outgoing {
         }
     }
 
-    /// There is no room: false. What a peer that is gone does not get was not dropped.
+    /// Counts a dropped message, because there is no room. Returns false. Messages for a peer that
+    /// is gone do not count as dropped.
     fn drops(&mut self) -> bool {
         if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
             writer.count_dropped(1);
@@ -140,8 +140,8 @@ impl Outgoing {
         room
     }
 
-    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room
-    /// now.
+    /// Called at the high-water mark. Pumps, or checks if the mark has moved. Returns true if there
+    /// is room afterwards.
     #[cold]
     fn make_room(&mut self, link: &Link) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
@@ -169,8 +169,7 @@ impl Outgoing {
         writer.has_room()
     }
 
-    /// As `make_room`, which has found none: looks again when the thread that was writing has given
-    /// credit.
+    /// Called after `make_room` failed. Checks again when the writing thread has given credit.
     #[cold]
     fn has_room_after_others(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
@@ -183,7 +182,7 @@ impl Outgoing {
         writer.has_room() || others && self.make_room(link)
     }
 
-    /// Whether the queue is full just now, without pumping.
+    /// Returns true if the queue is full at present, without pumping.
     pub(super) fn is_full(&mut self) -> bool {
         let behind = self.pending_in_log();
         match &mut self.store {
