@@ -86,7 +86,7 @@ pub(super) fn churn(stage: &mut Scenario, rng: &mut Rng) {
                 .filter(|topic| own.iter().any(|prefix| topic.starts_with(prefix)))
                 .map(|topic| topic.to_vec())
                 .collect();
-            assert_eq!(heard, wanted, "what is heard, with subscriptions to {own:?}");
+            assert_eq!(heard, wanted, "received topics, with subscriptions to {own:?}");
             peer.set(LINGER, 0);
         }));
     }

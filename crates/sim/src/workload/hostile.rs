@@ -185,7 +185,7 @@ fn read_to_end(fd: i32) -> Vec<u8> {
             // Interrupted.
             continue;
         }
-        assert!(ready > 0, "it stays though it says nothing");
+        assert!(ready > 0, "a silent connection stays open");
         let mut bytes = [0_u8; 256];
         // SAFETY: pointer and length are the array's.
         let n = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };

@@ -510,11 +510,7 @@ fn publish(stage: &mut Scenario, rng: &mut Rng) {
     if !lossy {
         let (sent, dropped) = (publisher.statistic(0), publisher.statistic(4));
         let heard = heard.load(SeqCst);
-        assert_eq!(
-            (sent, sent + dropped),
-            (heard, wanted),
-            "what the publisher has counted, {dropped} dropped"
-        );
+        assert_eq!((sent, sent + dropped), (heard, wanted), "statistics of the publisher, {dropped} dropped");
     }
 }
 

@@ -362,7 +362,7 @@ impl Peer {
                 Err(Error::Interrupted) => {}
                 Err(Error::Again) if polls => {
                     assert!(parts.is_empty(), "the rest of a message is not there");
-                    assert_eq!(self.promised & POLLIN, 0, "POLLIN, and nothing to receive");
+                    assert_eq!(self.promised & POLLIN, 0, "POLLIN without a message to receive");
                     self.poll(POLLIN)?;
                 }
                 Err(error) => {
