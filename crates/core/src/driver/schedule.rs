@@ -1,5 +1,5 @@
 //! The chores that the I/O thread comes by for one by one, each at a time of its own: the rounds
-//! over a log (`conn::LogReaders`), the ringing of inproc receivers (`conn::Summons`).
+//! over a log (`conn::LogReaders`), the ringing of inproc receivers (`conn::ReceiverWakeups`).
 
 use crate::conn::chore::ScheduledChore;
 use crate::sync::atomic::AtomicBool;

@@ -13,7 +13,7 @@ impl Outgoing {
         self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
-    /// Stops waking an inproc peer with each message. `Summons` wakes the peer from now on.
+    /// Stops waking an inproc peer with each message. `ReceiverWakeups` wakes the peer from now on.
     pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();

@@ -25,7 +25,7 @@ pub(super) struct Outgoing {
     pub(super) in_message: bool,
     /// True if a message was received since the last message was sent.
     pub(super) received_since_send: bool,
-    /// True if the inproc peer is not woken with each message (see `Summons`).
+    /// True if the inproc peer is not woken with each message (see `ReceiverWakeups`).
     pub(super) quiet: bool,
     /// True for one pipe of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
