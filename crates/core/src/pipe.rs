@@ -93,11 +93,11 @@ pub(crate) struct Pipe {
 /// Sending, for a pattern.
 impl Pipe {
     /// True if the pipe would take the first part of a message now: the peer is present and below
-    /// the high-water mark. `otherwise` says what happens to the message if there is no room. The
+    /// the high-water mark. `on_full` says what happens to the message if there is no room. The
     /// effort to find room depends on it.
     #[inline(always)]
-    pub(crate) fn has_room(&mut self, otherwise: OnFull) -> bool {
-        self.outgoing.has_room(&self.link, otherwise)
+    pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
+        self.outgoing.has_room(&self.link, on_full)
     }
 
     /// Appends one part. The last part publishes the message, which is written at once or later by

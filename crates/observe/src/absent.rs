@@ -94,5 +94,5 @@ pub fn folders() -> Vec<PathBuf> {
 ///
 /// Always [`Fault::System`] with `Unsupported`.
 pub fn read(_: &Path) -> Result<Reading, ReadError> {
-    Err(ReadError::System(io::ErrorKind::Unsupported.into()))
+    Err(ReadError::Io(io::ErrorKind::Unsupported.into()))
 }

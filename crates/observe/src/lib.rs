@@ -25,12 +25,12 @@
 #[cfg(unix)]
 mod discovery;
 mod event_text;
-mod fault;
 mod hints;
 mod image;
 mod model;
 #[cfg_attr(not(unix), path = "absent.rs")]
 mod output;
+mod read_error;
 mod reader;
 mod record;
 pub mod tap;
@@ -38,7 +38,6 @@ pub mod tap;
 #[cfg(unix)]
 pub use discovery::{ObservedProcess, folders, processes, processes_in};
 pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
-pub use fault::ReadError;
 pub use hints::{Hint, Level, hints, stalled_process};
 pub use image::Image;
 pub use model::{
@@ -48,6 +47,7 @@ pub use model::{
 pub use output::{Identity, Output};
 #[cfg(not(unix))]
 pub use output::{ObservedProcess, folders, processes, processes_in, read};
+pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]
 pub use reader::read;

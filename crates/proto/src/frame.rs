@@ -93,7 +93,7 @@ pub fn check_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Prot
 }
 
 /// Appends the header for a body of `body_len` bytes.
-pub(crate) fn put_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
+pub(crate) fn append_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
     let mut header = [0; MAX_HEADER];
     let len = encode_header(flags, body_len, &mut header);
     out.extend_from_slice(&header[..len]);

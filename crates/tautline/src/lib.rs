@@ -85,6 +85,7 @@ pub mod curve;
 mod draft;
 pub mod endpoint;
 pub mod error;
+mod error_subject;
 pub mod kind;
 mod message;
 #[cfg(any(feature = "metrics", doc))]
@@ -99,7 +100,6 @@ mod routing;
 pub mod serde;
 mod socket;
 mod split;
-mod subject;
 pub mod topics;
 #[cfg(any(feature = "tracing", doc))]
 pub mod trace;

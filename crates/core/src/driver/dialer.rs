@@ -305,7 +305,7 @@ impl Dialer {
             Hop::Resolve { host, port, family } => {
                 // The system may take long. If the endpoint is given up before the answer, it ends
                 // at once.
-                let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
+                let done = |dialer: Arc<Self>, resolved: resolve::LookupResult| {
                     let driver = dialer.site.driver.clone();
                     driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
                 };

@@ -12,7 +12,7 @@ use std::sync::Weak;
 use std::time::Instant;
 
 /// Up to this number, unused timers are not removed.
-const FEW: usize = 1024;
+const MIN_CLEANUP: usize = 1024;
 
 /// One timer.
 pub(super) struct Timer {
@@ -26,22 +26,22 @@ pub(super) struct Timer {
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
     /// The number of timers that triggers the next removal.
-    most: usize,
+    cleanup_at: usize,
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Timers { heap: BinaryHeap::new(), most: FEW }
+        Timers { heap: BinaryHeap::new(), cleanup_at: MIN_CLEANUP }
     }
 }
 
 impl Timers {
     /// Adds a timer.
     pub(super) fn push(&mut self, timer: Timer) {
-        if self.heap.len() >= self.most {
+        if self.heap.len() >= self.cleanup_at {
             self.heap.retain(|Reverse(timer)| timer.source.strong_count() > 0);
-            self.heap.shrink_to(FEW);
-            self.most = (2 * self.heap.len()).max(FEW);
+            self.heap.shrink_to(MIN_CLEANUP);
+            self.cleanup_at = (2 * self.heap.len()).max(MIN_CLEANUP);
         }
         self.heap.push(Reverse(timer));
     }
@@ -120,7 +120,7 @@ mod tests {
         for key in 0..100_000 {
             let source = if key % 100 == 0 { stays.clone() } else { Arc::new(Nobody) };
             timers.push(timer(&source, at, key));
-            assert!(timers.heap.len() <= FEW.max(2 * key as usize / 100 + 2));
+            assert!(timers.heap.len() <= MIN_CLEANUP.max(2 * key as usize / 100 + 2));
         }
         let mut kept = 0;
         while let Some(timer) = timers.due(at) {

@@ -294,7 +294,7 @@ impl Broadcast {
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
                     let refused =
-                        !patient && pipe.is_some_and(|pipe| pipe.outgoing.high_water_mark.is_burst());
+                        !patient && pipe.is_some_and(|pipe| pipe.outgoing.high_water_mark.note_excess());
                     all_have_room &= behind < follower.limit && !refused;
                 } else if behind >= follower.tight_at() {
                     self.detach_follower(pipes, index);

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 
 /// Limit for the reads from the peer, 64 KiB each. That is 8 MiB, more than Linux keeps for one
 /// stream by default. A peer that sends faster than we read must not block the socket.
-const READS: usize = 128;
+const MAX_READS: usize = 128;
 
 impl Pipes {
     /// Returns true if the peer of this pipe is gone. Reads its stream first, because its end may
     /// not have been read yet.
     pub(crate) fn check_closed(&mut self, id: PipeId) -> bool {
-        let _ = (0..READS).find(|_| !self.read_now(id));
+        let _ = (0..MAX_READS).find(|_| !self.read_now(id));
         self.get(id).is_none_or(|pipe| pipe.has_ended())
     }
 
@@ -25,7 +25,7 @@ impl Pipes {
         if let Some(connection) = &connection {
             connection.set_receive_limit(0);
         }
-        let _ = (0..READS).find(|_| !(self.take_all(id, &mut take) || self.read_now(id)));
+        let _ = (0..MAX_READS).find(|_| !(self.take_all(id, &mut take) || self.read_now(id)));
         // Messages that the I/O thread has read between the last two of these steps.
         self.take_all(id, &mut take);
         if let Some(connection) = connection {

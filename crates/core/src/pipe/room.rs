@@ -40,7 +40,7 @@ pub(super) struct HighWaterMark {
     /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
     pub(super) send_hwm: u32,
     /// When a burst was last looked for (clock ticks).
-    reached: u64,
+    last_excess: u64,
     /// A burst was refused.
     burst_refused: bool,
 }
@@ -54,9 +54,9 @@ impl HighWaterMark {
     /// A message to a connection is one too many: whether those since the last such one were a
     /// burst.
     #[cold]
-    pub(super) fn is_burst(&mut self) -> bool {
+    pub(super) fn note_excess(&mut self) -> bool {
         let now = clock::ticks();
-        let before = std::mem::replace(&mut self.reached, now);
+        let before = std::mem::replace(&mut self.last_excess, now);
         self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(SLICE);
         self.burst_refused
     }
@@ -65,15 +65,17 @@ impl HighWaterMark {
 impl Outgoing {
     /// As `Pipe::has_room`.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, link: &Link, otherwise: OnFull) -> bool {
-        match otherwise {
+    pub(super) fn has_room(&mut self, link: &Link, on_full: OnFull) -> bool {
+        match on_full {
             OnFull::SlowPath => self.has_credit(),
-            OnFull::Wait => self.can_send(link),
+            OnFull::Wait => self.has_or_makes_room(link),
             OnFull::Refuse { patient } => {
-                self.has_credit() || self.can_send(link) && (patient || !self.refuses_burst(link))
+                self.has_credit() || self.has_or_makes_room(link) && (patient || !self.refuses_burst(link))
             }
-            OnFull::DropUncounted => self.can_send(link) || self.has_room_after_others(link),
-            OnFull::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
+            OnFull::DropUncounted => self.has_or_makes_room(link) || self.has_room_after_writer(link),
+            OnFull::Drop => {
+                self.has_or_makes_room(link) || self.has_room_after_writer(link) || self.count_drop()
+            }
             OnFull::Miss => self.has_room_or_misses(link),
         }
     }
@@ -87,7 +89,7 @@ impl Outgoing {
 
     /// The same by what it has taken by now.
     #[inline]
-    fn can_send(&mut self, link: &Link) -> bool {
+    fn has_or_makes_room(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(link),
             Store::Slot(_) => !self.ended,
@@ -96,7 +98,7 @@ impl Outgoing {
     }
 
     /// There is no room: false. What a peer that is gone does not get was not dropped.
-    fn drops(&mut self) -> bool {
+    fn count_drop(&mut self) -> bool {
         if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
             writer.count_dropped(1);
         }
@@ -105,7 +107,7 @@ impl Outgoing {
 
     #[cold]
     fn refuses_burst(&mut self, link: &Link) -> bool {
-        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.is_burst()
+        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.note_excess()
     }
 
     #[inline]
@@ -116,7 +118,7 @@ impl Outgoing {
                     self.high_water_mark.missed = 0;
                     true
                 } else {
-                    self.misses(link)
+                    self.make_room_rarely(link)
                 }
             }
             _ => self.has_room(link, OnFull::Drop),
@@ -124,7 +126,7 @@ impl Outgoing {
     }
 
     #[inline(never)]
-    fn misses(&mut self, link: &Link) -> bool {
+    fn make_room_rarely(&mut self, link: &Link) -> bool {
         let try_now = self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL);
         self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
         let room = try_now && self.make_room(link);
@@ -172,7 +174,7 @@ impl Outgoing {
     /// As `make_room`, which has found none: looks again when the thread that was writing has given
     /// credit.
     #[cold]
-    fn has_room_after_others(&mut self, link: &Link) -> bool {
+    fn has_room_after_writer(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
             return false;
         };

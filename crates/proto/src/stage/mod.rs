@@ -33,7 +33,7 @@ use crate::socket_type::SocketType;
 // Joins two stages: the stage of the version, and the stage of the mechanism.
 pub(crate) use chain::chain;
 pub use raw::raw;
-pub(crate) use v1::put_header as put_v1_header;
+pub(crate) use v1::append_header as put_v1_header;
 
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {

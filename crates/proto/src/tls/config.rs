@@ -23,7 +23,7 @@ pub enum BadCredentials {
     /// There is no key, or no usable key.
     Key,
     /// The key belongs to another certificate.
-    OtherKey,
+    KeyMismatch,
     /// There are no trusted certificates, or one of them is invalid.
     Trust,
     /// No certificate can have this name.
@@ -35,7 +35,7 @@ impl fmt::Display for BadCredentials {
         f.write_str(match self {
             Self::Certificate => "the certificate is missing or not valid PEM",
             Self::Key => "the key is missing, not valid PEM, or of an unsupported kind",
-            Self::OtherKey => "the key belongs to another certificate",
+            Self::KeyMismatch => "the key belongs to another certificate",
             Self::Trust => "the trusted certificates are missing, or one of them is not valid PEM",
             Self::Name => "no certificate can have the name of the server",
         })
@@ -67,7 +67,7 @@ impl Versions {
 #[derive(Clone)]
 pub struct TlsConfig {
     pub(super) side: Side,
-    pub(super) number: u64,
+    pub(super) revision: u64,
 }
 
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl TlsConfig {
         let mut config = builder.with_cert_resolver(Arc::new(shows));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, number: 0 })
+        Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, revision: 0 })
     }
 
     /// Makes a client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER).
@@ -145,13 +145,13 @@ impl TlsConfig {
             None => builder.with_no_client_auth(),
         };
         config.resumption = Resumption::disabled();
-        Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, number: 0 })
+        Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, revision: 0 })
     }
 
-    /// Sets a number that distinguishes the verdicts of this configuration from those of others.
+    /// Sets a revision that distinguishes the verdicts of this configuration from those of others.
     #[must_use]
-    pub fn numbered(self, number: u64) -> Self {
-        TlsConfig { number, ..self }
+    pub fn with_revision(self, revision: u64) -> Self {
+        TlsConfig { revision, ..self }
     }
 
     /// True if a server would accept a client with these certificates now. A server without a list

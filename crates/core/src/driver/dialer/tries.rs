@@ -96,7 +96,7 @@ impl ConnectAttempts {
 
 impl Dialer {
     /// Handles the resolver's answer.
-    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::Outcome) {
+    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::LookupResult) {
         if !lock(&self.state).is_waiting() {
             return;
         }
