@@ -33,7 +33,7 @@ impl SocketPipes {
     }
 
     /// Enables or disables the tap. While it is enabled, each part takes the slow path, where the
-    /// owner can check it. `Looks::listens` and `has_closing` are then always true.
+    /// owner can check it. `SendChecks::is_enabled` and `has_closing` are then always true.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
         self.send_checks.set_tapped(tapped);
