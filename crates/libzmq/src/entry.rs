@@ -107,7 +107,7 @@ pub(crate) fn open(socket: Socket) -> *mut c_void {
 /// NotSocket if the handle is invalid.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
@@ -184,7 +184,7 @@ impl SocketGuard {
     /// True if this is the handle of a socket that belongs to one thread.
     ///
     /// # Safety
-    /// As for [`SocketGuard::new`].
+    /// `handle` is null, or points to four readable bytes.
     pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
         // SAFETY: guaranteed by the caller.
         unsafe { SocketSlot::at(handle) }.is_some()
@@ -205,7 +205,7 @@ impl SocketGuard {
 /// it against your own entries. `None` if no thread is inside.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
     let body = unsafe { SocketSlot::at(handle) }?.body();
@@ -215,7 +215,7 @@ pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
 /// Calls `call` with the socket behind a handle.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[inline(always)]
 pub(crate) unsafe fn with<T>(
     handle: *mut c_void,
@@ -230,7 +230,7 @@ pub(crate) unsafe fn with<T>(
 }
 
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 unsafe fn with_shared<T>(
     handle: *mut c_void,
@@ -244,7 +244,7 @@ unsafe fn with_shared<T>(
 /// the same time.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[inline(always)]
 pub(crate) unsafe fn transfer<T>(
     handle: *mut c_void,
@@ -260,7 +260,7 @@ pub(crate) unsafe fn transfer<T>(
 }
 
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,

@@ -103,7 +103,7 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
 /// with the same socket, which has the entry.
 ///
 /// # Safety
-/// As for [`poll`].
+/// Each item's handle is null, or points to four readable bytes.
 unsafe fn enter(
     items: &[PollItem],
     entries: &mut [Option<WatchedSocket>],
