@@ -87,8 +87,8 @@ pub fn job(command: Command) -> Result<Job> {
     }
 }
 
-/// Returns the socket type of a `--type` value. XPUB counts as PUB here, because it is a PUB that
-/// sees its subscriptions.
+/// Returns the socket type for a `--type` of a sender. XPUB becomes PUB here. `publishing` and
+/// `replay` select XPUB again if the command waits for subscriptions.
 fn sender_type(kind: SendType) -> SocketType {
     match kind {
         SendType::Push => SocketType::Push,
@@ -103,6 +103,7 @@ fn sender_type(kind: SendType) -> SocketType {
     }
 }
 
+/// Returns the socket type for a `--type` of a receiver.
 fn receiver_type(kind: RecvType) -> SocketType {
     match kind {
         RecvType::Pull => SocketType::Pull,
@@ -150,7 +151,7 @@ fn replay(args: &args::Replay) -> Result<Job> {
     };
     let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
     job.source = Some(Source::Recorded(Recorded::new(file, args.speed)));
-    // An XPUB reads its subscriptions.
+    // An XPUB must read its subscriptions, so it is not one-way.
     (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
     Ok(job)
 }
@@ -166,11 +167,13 @@ fn sending(kind: SocketType, args: &SendOnly) -> Result<Job> {
     Ok(job)
 }
 
+/// Returns the job that publishes the messages in the arguments, after `wait` subscriptions.
 fn publish(args: &SendOnly, wait: u64) -> Result<Job> {
     let (endpoints, messages) = split_words(&args.words.words, &args.link);
     publishing(&endpoints, messages, &args.sending, &args.link, wait)
 }
 
+/// Returns the job that publishes `messages` at `endpoints`, after `wait` subscriptions.
 fn publishing(
     endpoints: &[String],
     messages: Vec<String>,
@@ -187,7 +190,8 @@ fn publishing(
     Ok(job)
 }
 
-/// Returns the job that publishes on a topic of a space.
+/// Returns the job of `taut topics pub`: publishes on a topic in a space (a named set of publishers
+/// and subscribers, see [`topics`]).
 fn publish_topic(mut args: TopicsPub) -> Result<Job> {
     if args.topic.is_empty() || args.topic.contains('*') {
         return Err(Failure::usage(format!("{:?} is no topic: it is empty, or has a *", args.topic)));
@@ -199,7 +203,7 @@ fn publish_topic(mut args: TopicsPub) -> Result<Job> {
     publishing(&endpoints, args.bodies, &args.sending, &args.link, args.wait)
 }
 
-/// Returns the endpoint of a space, unless the options give endpoints.
+/// Returns the endpoint of a space, or an empty list if `--bind` or `--connect` gives endpoints.
 fn space_endpoints(name: &str, link: &Link) -> Vec<String> {
     match link.bind.is_empty() && link.connect.is_empty() {
         true => vec![topics::endpoint(name)],
@@ -207,6 +211,7 @@ fn space_endpoints(name: &str, link: &Link) -> Vec<String> {
     }
 }
 
+/// Returns the job of a socket that receives.
 fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     let config = Config::load()?;
     let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
@@ -218,7 +223,7 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     Ok(job)
 }
 
-/// Returns the job that subscribes to topics of a space.
+/// Returns the job of `taut topics sub`: subscribes to topics in a space.
 fn subscribe_topics(args: TopicsSub) -> Result<Job> {
     let wrong = |error: tautline::Error| Failure::usage(error.to_string());
     let patterns = args.patterns.iter().map(|text| text.parse::<Pattern>().map_err(wrong));
@@ -255,6 +260,7 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
     Ok(job)
 }
 
+/// Returns the job of a socket that sends and receives.
 fn exchanging(kind: SocketType, args: &Exchange) -> Result<Job> {
     let config = Config::load()?;
     let (endpoints, messages) = split_words(&args.words.words, &args.link);
@@ -274,7 +280,8 @@ fn exchanging(kind: SocketType, args: &Exchange) -> Result<Job> {
         return Err(Failure::usage("--echo answers what comes; there is nothing else to send"));
     }
     let answers = job.answer.is_some() && socket::answers(kind);
-    // XSUB sends only subscriptions, and only on request.
+    // Subscriptions are the only messages that most XSUBs send. So an XSUB does not read standard
+    // input: it sends only the messages in the arguments.
     let listens = kind == SocketType::XSub;
     job.send(&args.sending, messages, &args.link, !answers && !listens)?;
     job.subscribe(&args.subscribe, listens && job.source.is_none())?;

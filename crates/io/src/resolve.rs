@@ -4,8 +4,9 @@
 //!
 //! The thread starts with the first request. It ends when no request has come for a while or when
 //! the resolver is dropped. A request that the system is working on cannot be cancelled, and may
-//! take long. Therefore a request keeps its asker alive only while the callback runs. If the asker
-//! is gone, the answer is dropped, and its waiting requests are never sent.
+//! take long. Therefore a request keeps its *asker*, the object that waits for the answer, alive
+//! only while the callback runs. If the asker is gone, the answer is dropped, and its waiting
+//! requests are never sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -69,8 +70,8 @@ struct State {
 }
 
 impl State {
-    /// Adds a request. Before the list grows, removes the requests whose asker is gone, and
-    /// returns them.
+    /// Adds a request. If the list must allocate memory for it, first removes the requests whose
+    /// asker is gone, and returns them.
     fn add(&mut self, request: LookupRequest) -> VecDeque<LookupRequest> {
         let mut unwanted = VecDeque::new();
         if self.requests.len() == self.requests.capacity() {
@@ -100,7 +101,7 @@ trait Asker: Send {
     fn answer(self: Box<Self>, outcome: LookupResult);
 }
 
-/// An asker that may be dropped before the answer comes.
+/// Calls `callback` with the asker and the answer, unless the asker was dropped before.
 struct WeakCallback<T, F> {
     asker: Weak<T>,
     callback: F,
@@ -160,7 +161,8 @@ impl Resolver {
         let unwanted = state.add(request);
         self.shared.changed.notify_one();
         drop(state);
-        // The removed requests may own any value, so they are dropped outside the lock.
+        // Dropping a request runs the destructors of the values that its callback owns. These may
+        // use this resolver, so the requests are dropped outside the lock.
         drop(unwanted);
         Ok(())
     }
@@ -180,7 +182,8 @@ impl Drop for Resolver {
         let unanswered = std::mem::take(&mut state.requests);
         drop(state);
         self.shared.changed.notify_one();
-        // Callbacks may own any value, so they are dropped outside the lock.
+        // The destructors of the callbacks' values may take locks, so the requests are dropped
+        // outside this lock.
         drop(unanswered);
     }
 }
@@ -232,8 +235,8 @@ pub fn interleave_families(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets, and with a scope
-/// (`%eth0`, `%2`) if it is link-local. Returns `None` for any other text.
+/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets and with or without a
+/// scope (`%eth0`, `%2`), which link-local addresses need. Returns `None` for any other text.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Some(SocketAddr::new(ip.into(), port));
@@ -250,8 +253,8 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-/// Returns the zone of an IPv6 address: the number of an interface given by name or number. Never
-/// returns 0, which would mean no zone.
+/// Returns the scope of an IPv6 address as the number of an interface. `scope` is the name or the
+/// number of that interface. Never returns 0, which means no scope.
 pub fn parse_scope(scope: &str) -> Option<u32> {
     interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }

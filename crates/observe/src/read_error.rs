@@ -17,7 +17,7 @@ pub enum ReadError {
     Incomplete,
     /// The file was rewritten during each attempt to read it. Try again.
     Busy,
-    /// The system does not permit reading the file.
+    /// The system reports another error, such as a missing permission.
     Io(io::Error),
 }
 

@@ -1,6 +1,7 @@
 //! Text tables with aligned columns.
 
-/// Table with a header. Names that a program chose must already be escaped.
+/// Table with a header. The caller must escape control characters in names that the inspected
+/// program chose.
 pub struct Table {
     columns: &'static [Column],
     rows: Vec<Vec<String>>,

@@ -1,9 +1,9 @@
 //! The timers of an I/O thread.
 //!
-//! A timer is never cancelled. If its source is gone or no longer needs it, the timer expires
-//! without effect. Until then it holds the memory of its source, and peers that connect and
-//! disconnect create many timers within the time of a handshake. So timers without a source are
-//! removed each time the total number has doubled.
+//! A source cannot cancel a timer. If the source is gone or no longer needs the timer, the timer
+//! expires without effect. Until then, the timer holds the memory of its source, and peers that
+//! connect and disconnect create many timers within the time of a handshake. So timers whose source
+//! is gone are removed each time the total number has doubled.
 
 use super::EventSource;
 use std::cmp::Reverse;
@@ -11,12 +11,13 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// Up to this number, unused timers are not removed.
+/// Number of timers up to which timers without a source are not removed.
 const MIN_CLEANUP: usize = 1024;
 
 /// One timer.
 pub(super) struct Timer {
     pub(super) at: Instant,
+    /// Number that the source gets back in `on_timer`. Also orders timers of the same time.
     pub(super) key: u64,
     /// Weak: a useless timer must not keep its source, and with it a closed socket, alive.
     pub(super) source: Weak<dyn EventSource>,
@@ -25,7 +26,7 @@ pub(super) struct Timer {
 /// All timers of the thread.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
-    /// The number of timers that triggers the next removal.
+    /// Number of timers at which timers without a source are removed next.
     cleanup_at: usize,
 }
 

@@ -39,7 +39,7 @@ enum TlsRole {
 
 struct CertificateState {
     config: TlsConfig,
-    /// Number of the current configuration.
+    /// Revision of the current configuration. Changes with each reload.
     revision: u64,
     own: ReloadedValue<Own>,
     authorities: ReloadedValue<Authorities>,

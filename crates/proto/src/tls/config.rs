@@ -24,7 +24,7 @@ pub enum BadCredentials {
     Key,
     /// The key belongs to another certificate.
     KeyMismatch,
-    /// There are no trusted certificates, or one of them is invalid.
+    /// The text of the trusted certificates has no certificate, or an invalid one.
     Trust,
     /// No certificate can have this name.
     Name,
@@ -81,8 +81,9 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 impl TlsConfig {
-    /// Makes a server. With `clients`, in PEM, a client must show a certificate that leads to one
-    /// of them. If `clients` holds no certificate, every client is refused.
+    /// Makes a server. With `clients` (certificates in PEM), a client must show a certificate that
+    /// is one of them, or whose chain ends at one of them. An empty `clients` is valid, and then
+    /// the server refuses every client.
     ///
     /// # Errors
     /// Returns [`BadCredentials`] if something is missing, malformed, or does not belong together.
@@ -110,14 +111,16 @@ impl TlsConfig {
         Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, revision: 0 })
     }
 
-    /// Makes a client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER).
-    /// It shows `own` if the server asks for a certificate. With a `name`, the server has to prove
-    /// that name. Without a `name`, the client only sends `host`, the host that it connected to, to
-    /// the server.
+    /// Makes a client that trusts the certificates in `trusted` (PEM) and in `further` (DER). The
+    /// client shows `own` if the server requests a certificate.
+    ///
+    /// With `name`, the server has to prove that name, unless its certificate is itself in
+    /// `trusted`; the client sends `name` to the server. Without `name`, the client sends `host`,
+    /// the host that it connected to, and every trusted certificate is sufficient.
     ///
     /// # Errors
-    /// Returns [`BadCredentials`] for malformed certificates, and for a name that no certificate
-    /// can have.
+    /// Returns [`BadCredentials`] for malformed certificates, a faulty own key, and a name or host
+    /// that no certificate can have.
     pub fn client(
         trusted: &[u8],
         further: impl IntoIterator<Item = Vec<u8>>,
@@ -148,7 +151,11 @@ impl TlsConfig {
         Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, revision: 0 })
     }
 
-    /// Sets a revision that distinguishes the verdicts of this configuration from those of others.
+    /// Sets the revision of this configuration. [`PeerCertificates`] contain the revision that
+    /// accepted the peer. So the caller recognises peers that an older revision accepted, and
+    /// checks them again.
+    ///
+    /// [`PeerCertificates`]: crate::PeerCertificates
     #[must_use]
     pub fn with_revision(self, revision: u64) -> Self {
         TlsConfig { revision, ..self }
