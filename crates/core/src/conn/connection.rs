@@ -288,13 +288,14 @@ impl Connection {
         self.flush_with(u64::MAX, None, &mut 0)
     }
 
-    /// Like `try_flush`, but writes not much more than `most` bytes of the queue and then returns
-    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`.
+    /// Writes queued bytes until not much more than `most` bytes are written, and then returns
+    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`. Returns
+    /// `None` if another thread is writing.
     pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
         self.flush_with(most, None, taken)
     }
 
-    /// Owner: like `try_flush`. Releases the memory of `writer` if all bytes are written.
+    /// Owner: same as `try_flush`, and releases the memory of `writer` if all bytes are written.
     pub(crate) fn flush_and_release_memory(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
@@ -329,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Like `try_flush`, but waits for another thread that is writing.
+    /// Writes the queued bytes. If another thread is writing, waits for that thread first.
     pub(crate) fn flush_after_others(self: &Arc<Self>) {
         if self.try_flush().is_none() {
             self.await_others();
@@ -337,8 +338,8 @@ impl Connection {
         }
     }
 
-    /// Waits for another thread that is writing. Returns false if no thread is. No thread waits for
-    /// the kernel while it holds this lock.
+    /// Waits for another thread that is writing. Returns false if no thread is writing. The wait is
+    /// short: no thread waits for the kernel under the pump's lock.
     pub(crate) fn await_others(&self) -> bool {
         let others = self.is_being_written();
         if others {

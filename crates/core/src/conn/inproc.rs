@@ -242,15 +242,16 @@ impl InprocEnd {
         self.theirs().refuses_commands.load(Acquire)
     }
 
-    /// Notes that the bound side was found. From now on its high-water mark counts.
+    /// Notes that the bound side was found. From now on, that side's ZMQ_RCVHWM is part of the
+    /// limit.
     pub(crate) fn mark_bound(&self) {
         self.shared.met.store(true, Release);
     }
 
     /// Returns the limit for messages in the other's queue, given this side's ZMQ_SNDHWM.
     pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
-        // Acquire pairs with the Release in `meet`, before which the other's mark was set. So `met`
-        // must be loaded first.
+        // Acquire pairs with the Release in `mark_bound`, before which the other side set its mark.
+        // So load `met` first.
         let met = self.shared.met.load(Acquire);
         let theirs = self.theirs().receive_hwm.load(Relaxed);
         match (met, send_hwm, theirs) {
@@ -265,7 +266,7 @@ impl InprocEnd {
         self.theirs().device.get().is_some()
     }
 
-    /// Makes this side that of a device.
+    /// Registers `device` as the owner of this side, in place of a socket.
     pub(crate) fn serve(&self, device: Weak<dyn Device>) {
         let _ = self.mine().device.set(device);
     }
@@ -328,9 +329,9 @@ impl InprocEnd {
         }
     }
 
-    /// Asks the other side to wake us when half of its full queue of `limit` messages is read. The
-    /// caller must look at the queue once more afterwards, behind the heavy barrier of
-    /// `Inbox::prepare_park`.
+    /// Asks the other side to wake this side's owner when it has read half of its full queue of
+    /// `limit` messages. The caller must look at the queue once more afterwards, behind the heavy
+    /// barrier of `Inbox::prepare_park`.
     pub(crate) fn request_room(&self, limit: u32) {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }

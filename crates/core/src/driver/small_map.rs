@@ -1,8 +1,8 @@
-//! A map from addresses to values. Most sockets have one or two values, some have thousands.
+//! A map from memory addresses to values. Most sockets have one or two values, some have thousands.
 
 use std::collections::HashMap;
 
-/// Up to this many values, searching a list is fast enough.
+/// Maximum number of values in a list. A map with more values uses a hash table.
 const FEW: usize = 8;
 
 /// A value with a name that is unique among the existing values of its kind.

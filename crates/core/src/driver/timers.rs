@@ -52,7 +52,7 @@ impl Timers {
         self.heap.peek().map(|Reverse(timer)| timer.at)
     }
 
-    /// Removes and returns the next timer that is due.
+    /// Removes and returns the next timer if it is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;

@@ -65,10 +65,11 @@ mod testbed;
 ///
 /// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
 /// following parts. The socket follows a route without a call, so the pattern does not see those
-/// parts. The pattern learns only if they have ended the message that was begun (`Names::begun`,
-/// `Pipes::receiving`). [`Route::NONE`] is always right. Any other route must have the same effect
-/// as a call of the pattern for each of those parts, until the next call. A pattern need not
-/// withdraw a route: [`Routed`] has the rules that end routes, and a pattern has no access to it.
+/// parts. The pattern learns only if they have ended the message that was begun
+/// (`AddressCache::message_target`, `Pipes::receiving`). [`Route::NONE`] is always right. Any other
+/// route must have the same effect as a call of the pattern for each of those parts, until the next
+/// call. A pattern need not withdraw a route: [`Routed`] has the rules that end routes, and a
+/// pattern has no access to it.
 pub(crate) trait Pattern: Send {
     /// Adds a pipe, after a `connect` (maybe long before the peer exists) or because a bound
     /// endpoint accepted a peer. The pattern may close the pipe at once with [`Pipes::close`]; then

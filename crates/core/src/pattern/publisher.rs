@@ -48,7 +48,7 @@ pub(crate) struct Publisher {
     last: Option<PipeId>,
     /// Pipes that are gone but still have topics to be removed.
     leaving: Vec<PipeId>,
-    /// True if `tidy` has work to do.
+    /// True if `clean_up_step` has work to do.
     needs_clean_up: bool,
     /// The receive queue of the program (XPUB).
     notices: SubscriptionNotices,

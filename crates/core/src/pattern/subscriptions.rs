@@ -3,7 +3,7 @@
 //!
 //! The subscriptions of a peer are bounded ([`PeerSubscriptions::memory_of`]), but may be millions
 //! of topics. So when the peer leaves, they are removed in steps. Until the end no other peer may
-//! get the id of its pipe (`Pipes::hold`).
+//! get the id of its pipe (`Pipes::reserve_id`).
 
 use super::groups::{GroupChange, Groups, TopicSet};
 use super::topics::Topics;

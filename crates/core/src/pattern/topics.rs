@@ -28,7 +28,7 @@ const FEW_LENGTHS: usize = 3;
 const AT_ONCE: usize = 256;
 /// Number of slots by which each change advances the trie, if there are more topics.
 const STEP: usize = 8;
-/// `Topics::upto` of a trie that has all topics.
+/// `Topics::trie_end` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
 
 /// Upper limit for the small allocations of one topic elsewhere: nodes of trees, lists of pipes.
@@ -215,7 +215,7 @@ impl<V> Topics<V> {
         if self.slots.len() <= AT_ONCE { 2 * AT_ONCE } else { STEP }
     }
 
-    /// True if `tidy` has no work to do.
+    /// True if `clean_up` has no work to do.
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         match &self.trie {

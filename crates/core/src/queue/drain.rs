@@ -22,7 +22,7 @@ struct DrainCursor {
 
 impl DrainCursor {
     /// # Safety
-    /// As for `Position::skip`.
+    /// At least `n` bytes behind this position are visible to the caller and not released.
     unsafe fn skip(&mut self, n: u64) {
         // SAFETY: the caller's promise.
         unsafe { self.position.skip(n) };

@@ -216,7 +216,7 @@ impl ByteFiller {
     /// holds no segment.
     ///
     /// # Safety
-    /// As many bytes of them are initialised.
+    /// The first `n` bytes of these slices are initialised.
     pub(super) unsafe fn commit_read(&mut self, n: usize) {
         let room = self.end.node_space();
         assert!(n <= room + self.lent, "more bytes were written than there was room for");

@@ -194,8 +194,9 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.prepare(barrier_heavy)
     }
 
-    /// Like `prepare_park`, for an owner without inproc chains, or an owner that is rung for them.
-    /// No thread calls `parked_hint` for it, so other threads need not be disturbed.
+    /// Prepares an owner for sleep that has no inproc chains, or whose inproc peers ring it.
+    /// Returns false if there are news, as `prepare_park` does. No thread calls `parked_hint` for
+    /// this owner, so a fence is enough and other threads are not disturbed.
     pub(crate) fn prepare_park_without_barrier(&self) -> bool {
         // Pairs with the fences in `push` and `wake_if_parked`.
         self.prepare(|| fence(Ordering::SeqCst))
@@ -223,7 +224,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// waits on the wake descriptor itself.
     pub(crate) fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
-        // Store `exposed`, then the caller looks at the existing news: the same pairing as in
+        // Store `EXPOSED`, then the caller looks at the existing news: the same pairing as in
         // `prepare_park`.
         barrier_heavy();
     }

@@ -368,7 +368,7 @@ impl LogCursor {
     }
 
     /// # Safety
-    /// As for `run`, for `n` bytes.
+    /// At least `n` bytes behind this place are published, seen by an Acquire load of the tail.
     unsafe fn skip(&mut self, mut n: u64) {
         self.bytes = self.bytes.wrapping_add(n);
         while n > 0 {

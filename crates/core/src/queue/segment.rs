@@ -336,7 +336,7 @@ impl Position {
     /// Moves forward by `n` bytes. May stop at the end of a node.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes.
+    /// At least `n` bytes behind this position are visible to the caller and not released.
     pub(super) unsafe fn skip(&mut self, mut n: u64) {
         while n > 0 {
             // SAFETY: the caller's promise.
@@ -349,7 +349,8 @@ impl Position {
     /// Hands the next `n` bytes to `put`, piece by piece, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; the slices are valid as long as their nodes are not released.
+    /// At least `n` bytes behind this position are visible to the caller and not released. The
+    /// slices are used only as long as their nodes are not released.
     pub(super) unsafe fn pieces<'a>(&mut self, mut n: u64, mut put: impl FnMut(&'a [u8])) {
         while n > 0 {
             // SAFETY: the caller's promise.
@@ -363,7 +364,8 @@ impl Position {
     /// Returns the contiguous part of the next `n` bytes.
     ///
     /// # Safety
-    /// As for `pieces`.
+    /// At least one and at least `n` bytes behind this position are visible to the caller and not
+    /// released. The slice is used only as long as its node is not released.
     #[inline]
     pub(super) unsafe fn piece<'a>(&mut self, n: u64) -> &'a [u8] {
         // SAFETY: the caller's promise.
@@ -376,7 +378,7 @@ impl Position {
     /// Copies the next bytes to `out` and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `out.len()` bytes.
+    /// At least `out.len()` bytes behind this position are visible to the caller and not released.
     pub(super) unsafe fn copy(&mut self, out: &mut [u8]) {
         // SAFETY: the caller's promise.
         unsafe { self.copy_to(out.as_mut_ptr(), out.len()) };
@@ -385,8 +387,8 @@ impl Position {
     /// Copies the next `n` bytes to `out`, which may be uninitialised, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; `out` is valid for writes of `n` bytes, and does not overlap
-    /// them.
+    /// At least `n` bytes behind this position are visible to the caller and not released. `out` is
+    /// valid for writes of `n` bytes, and does not overlap them.
     pub(super) unsafe fn copy_to(&mut self, mut out: *mut u8, n: usize) {
         let put = |piece: &[u8]| {
             // SAFETY: the pieces are `n` bytes in total.

@@ -78,9 +78,9 @@ impl FrameWriter {
         self.end.shared.counters.limit.0.store(messages.into(), Ordering::Relaxed);
     }
 
-    /// Like `set_limit`, with credit in steps of a twentieth of the mark. The limit of a queue then
-    /// depends only on the messages that its peer has taken, and not on a partly written message.
-    /// Queues of equally stuck peers are equally full.
+    /// Sets the high-water mark and gives credit in steps of a twentieth of the mark. The limit of
+    /// a queue then depends only on the messages that its peer has taken, and not on a partly
+    /// written message. Queues of equally stuck peers are equally full.
     pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
         self.set_limit(messages);
         self.step = u64::from(messages / 20).max(1);
@@ -98,8 +98,8 @@ impl FrameWriter {
         self.has_room_for_sure() || self.refresh_room()
     }
 
-    /// True if the credit at the last look shows that there is room. If it returns false, there may
-    /// still be room: look again.
+    /// True if the credit that was last read shows room. If it returns false, newer credit may
+    /// still make room: call `has_room`.
     #[inline]
     pub(crate) fn has_room_for_sure(&self) -> bool {
         self.end.messages.wrapping_sub(self.credited) < self.limit
@@ -113,7 +113,8 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
-    /// Counts a message that went to the peer without this queue. The next look credits it.
+    /// Counts a message that went to the peer without this queue. The next reading of the credit
+    /// includes it.
     pub(crate) fn count_bypass(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
@@ -166,7 +167,7 @@ impl FrameWriter {
         ProducerCounters::add(&self.end.shared.counters.dropped, messages);
     }
 
-    /// Counts that the queue was full and the peer was tried.
+    /// Counts a message that found the queue full, before the caller tried to make room.
     pub(crate) fn count_full(&mut self) {
         ProducerCounters::add(&self.end.shared.counters.full, 1);
     }
@@ -186,8 +187,8 @@ impl FrameWriter {
         self.append_long(flags, body)
     }
 
-    /// Like `append`, for a body shorter than `SHORT` for which there is room. Returns false for
-    /// other bodies.
+    /// Appends one frame, if the body is shorter than `SHORT` and there is contiguous room.
+    /// Otherwise returns false.
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -204,8 +205,8 @@ impl FrameWriter {
         true
     }
 
-    /// Like `append`, for a body shorter than `COPIED` but not short, for which there is contiguous
-    /// room. Returns false for other bodies.
+    /// Appends one frame, if the body is shorter than `COPIED`, is not short and finds contiguous
+    /// room. Otherwise returns false.
     #[inline]
     pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -282,8 +283,8 @@ impl FrameWriter {
         }
     }
 
-    /// Like `append_message`, for a large owned body between two sockets for which there is memory.
-    /// Leaves `body` empty. Returns false for other bodies.
+    /// Appends a large owned body by reference, between two sockets of one process, and leaves
+    /// `body` empty. Returns false for other bodies or if there is no memory.
     #[inline(always)]
     pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
         self.parcels
@@ -292,7 +293,8 @@ impl FrameWriter {
             && self.end.append_parcel(flags, body).is_ok()
     }
 
-    /// Like `append_message`, for a body of any length that must not be copied.
+    /// Appends one frame whose body travels by reference, whatever its length. For bodies that must
+    /// not be copied. Leaves `body` empty.
     #[cold]
     pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         self.append_reference(flags, body)

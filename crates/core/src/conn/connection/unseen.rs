@@ -57,7 +57,8 @@ impl Connection {
     /// Driver: notes that the connection has ended permanently. Notifies the owner, unless the
     /// owner has not seen the peer and the peer left no messages.
     pub(crate) fn finish(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `is_void`, which then sees everything that has come.
+        // Release pairs with the Acquire in `is_unknown_to_owner`, which then sees all messages
+        // that have arrived.
         self.unseen.finished.store(true, Release);
         self.inbox.push(News::Ended(self.clone()));
         if self.token().is_none() {

@@ -59,7 +59,8 @@ pub(super) struct Slot<V> {
 
 #[derive(Debug)]
 struct Segment<V> {
-    /// As many slots as were in use at the same time. No memory while the segment is unused.
+    /// Has the length of the largest number of slots that were in use at the same time. Holds no
+    /// memory while the segment is unused.
     slots: Vec<Option<Slot<V>>>,
     used: usize,
     /// Bits of the `slots` that are not in use.
