@@ -125,7 +125,7 @@ impl Resolver {
         Resolver::named("resolver")
     }
 
-    /// Same as [`new`](Resolver::new), with a name for the thread.
+    /// Creates a resolver whose thread has this name. The thread starts later.
     pub fn named(name: &str) -> Self {
         Resolver::with_idle_time(name, IDLE)
     }

@@ -31,9 +31,9 @@ macro_rules! on_socket {
 }
 
 /// Calls `one` with the socket behind a handle, or `many` if several threads may use the socket.
-/// Returns the length of the part for C. Like [`entry::transfer`], but the result does not go
-/// through memory. [`zmq_send`] and [`zmq_recv`] are written by hand, which saves seven
-/// instructions.
+/// Sends or receives one part, and returns its length for C. [`entry::transfer`] does the same for
+/// other calls; here the result does not go through memory. [`zmq_send`] and [`zmq_recv`] are
+/// written by hand, which saves seven instructions.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.

@@ -61,7 +61,7 @@ pub const MAGIC: [u8; 8] = *b"TAUTLINE";
 /// Bytes before the first image.
 pub const HEADER: usize = 4096;
 
-/// Most bytes of an image. Records that do not fit are omitted, and counted in
+/// Maximum number of bytes of an image. Records that do not fit are omitted, and counted in
 /// [`Process::omitted`].
 pub const ROOM: usize = 16 << 20;
 

@@ -57,7 +57,7 @@ fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Resul
 ///
 /// # Errors
 ///
-/// The same as [`read`].
+/// Returns the [`ReadError`] that describes the problem with the file.
 pub fn parse(file: &[u8]) -> Result<Reading, ReadError> {
     let header = file.first_chunk().ok_or(ReadError::Incomplete)?;
     let found = find(header)?;

@@ -47,8 +47,8 @@ pub trait Stage: Send {
     /// lock of the stage. Does not block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
-    /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message
-    /// boundary.
+    /// Takes whole frames of the connection itself (PING, PONG) at a message boundary, and appends
+    /// the bytes to write to the peer. The caller and the locks are those of `seal`.
     fn seal_control(&mut self, frames: &[u8], out: &mut Vec<u8>) {
         self.seal(frames, out);
     }
