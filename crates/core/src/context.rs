@@ -512,8 +512,8 @@ impl Context {
     /// stays as after [`Context::shutdown`], and the call may be repeated.
     ///
     /// # Errors
-    /// Those of [`Context::terminate`], and [`Error::Again`] if messages were dropped or a socket
-    /// is still open.
+    /// The errors of [`Context::terminate`], and [`Error::Again`] if messages were dropped or a
+    /// socket is still open.
     pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());

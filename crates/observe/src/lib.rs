@@ -65,7 +65,7 @@ pub const HEADER: usize = 4096;
 /// [`Process::omitted`].
 pub const ROOM: usize = 16 << 20;
 
-/// Most records that are read from one image.
+/// Maximum number of records that are read from one image.
 pub const RECORDS: usize = 1 << 18;
 
 /// Offsets of the two image descriptions.

@@ -94,9 +94,10 @@ impl Context {
     }
 
     /// Makes this context, and all sockets that are created from now on, visible to external tools.
-    /// They see sockets, endpoints, peers, counters and events in a file, but no messages, keys or
-    /// passwords. The file is deleted when the last observed context has ended. `TAUT_OBSERVE=1` in
-    /// the environment does the same for all contexts, without a change of the program.
+    /// The tools read sockets, endpoints, peers, counters and events from a file, but no messages,
+    /// keys or passwords. The file is deleted when the last observed context has ended.
+    /// `TAUT_OBSERVE=1` in the environment does the same for all contexts, without a change of the
+    /// program.
     ///
     /// ```
     /// let context = tautline::Context::new();

@@ -22,7 +22,7 @@ use tautline_proto::frame;
 /// Limit for the slices of one write.
 const SLICES: usize = 8;
 
-/// Source of the frames.
+/// Source of the frames to write: the connection's queue, or the slot of ZMQ_CONFLATE.
 pub(super) enum FrameSource {
     Queue(ByteDrain),
     Slot(Arc<LatestMessage>),
@@ -37,7 +37,7 @@ pub(crate) enum Flushed {
     Blocked,
     /// The kernel has as many bytes as requested, and may take more.
     Partly,
-    /// There is no stream now, or it takes no bytes. All bytes stay queued.
+    /// There is no stream now, or the stream takes no further bytes. All bytes stay queued.
     NoLink,
     /// The stream has failed with this errno.
     Lost(i32),

@@ -71,7 +71,8 @@ impl ReceiverWakeups {
         lock(&self.bells).iter().for_each(Doorbell::ring);
     }
 
-    /// Owner: called after publishing without ringing. One load if the timer already runs.
+    /// Owner: called after it has published without waking the receivers. Starts the timer; costs
+    /// one load if the timer already runs.
     pub(crate) fn schedule_ring(self: &Arc<Self>) {
         if self.mark.claim_handover() {
             self.seen.store(self.rounds.load(Relaxed), Relaxed);
@@ -79,7 +80,8 @@ impl ReceiverWakeups {
         }
     }
 
-    /// Owner: returns true if the timer has stopped since the last call. One load; clears the hint.
+    /// Owner: returns true if the timer has stopped since the last call, and clears that hint.
+    /// Costs one load if it has not.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         self.hint.take()

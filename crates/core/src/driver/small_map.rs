@@ -15,7 +15,7 @@ pub(super) trait Keyed {
 pub(super) enum SmallMap<T> {
     One(Option<T>),
     List(Vec<T>),
-    #[allow(clippy::box_collection)] // By itself it is twice as large as what most have.
+    #[allow(clippy::box_collection)] // The map itself is twice as large as the other variants.
     Map(Box<HashMap<usize, T>>),
 }
 

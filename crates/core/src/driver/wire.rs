@@ -1,4 +1,4 @@
-//! One stream, from its handshake to its end.
+//! A wire: one stream of a connection, from its handshake to its end.
 
 mod authentication;
 mod policy_checks;
@@ -77,12 +77,12 @@ enum HandshakeStep {
     /// Wait for the stream or for the ZAP handler.
     Wait,
     Judge(Credentials),
-    /// The peer has sent more bytes than an unadmitted peer may send.
+    /// The peer has sent more bytes than a peer may send before it is admitted.
     Beyond,
     Open(Box<Established>),
 }
 
-/// One stream.
+/// One stream of a connection. Lives on the I/O thread.
 pub(crate) struct Wire {
     origin: Origin,
     stream: Arc<Stream>,
@@ -115,8 +115,8 @@ impl Wire {
             Ok(carrier) => (carrier, None),
             Err(errno) => (None, Some(errno)),
         };
-        // No ZMTP: ZMQ_STREAM, or ZMQ_ROUTER_RAW as it was set when the endpoint was bound or
-        // connected.
+        // True for streams without ZMTP: the type is STREAM, or ZMQ_ROUTER_RAW was set when the
+        // endpoint was bound or connected.
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
         let mut handshake = Handshake::new(config, carrier, interest);
@@ -228,8 +228,8 @@ impl Wire {
         let mut reads = 0;
         loop {
             if let Err(loss) = session.write(&self.stream) {
-                // A peer over a carrier may have finished and left before our last bytes, which
-                // belong to the carrier.
+                // A peer over WebSocket or TLS may have completed the handshake and closed the
+                // stream before our last bytes, which belong to that carrier.
                 let established = session.is_carried().then(|| session.established()).flatten();
                 return established.map(|established| HandshakeStep::Open(Box::new(established))).ok_or(loss);
             }

@@ -175,7 +175,8 @@ impl FanOut {
         self.matched.retain(|&id| may(id));
     }
 
-    /// True if every pipe of this message has room for it (see `OnFull::Refuse`).
+    /// True if every destination of this message has room. Used if messages must not be dropped
+    /// (see `OnFull::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;
         self.prepared = true;

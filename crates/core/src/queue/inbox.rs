@@ -24,11 +24,11 @@ use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 /// Wakes a sleeping owner: an eventfd, a condition variable. If the owner is awake, its next sleep
 /// ends at once.
 pub(crate) trait Unpark: Send + Sync {
-    /// Called from any thread, without locks of the inbox held. Must not block.
+    /// Called by any thread that holds no lock of the inbox. Must not block.
     fn unpark(&self);
 }
 
-/// Memory for this many news or fewer is not kept.
+/// Number of news up to which the inbox releases the memory of drained news.
 const LITTLE: usize = 4;
 
 /// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
@@ -168,7 +168,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// once there are as many obsolete news as others.
     pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
         let void = lock(&self.news).discard(count, is_void);
-        // Outside of the lock: a dropped item may notify other threads.
+        // Drop the items outside of the lock, because a dropped item may notify other threads.
         drop(void);
     }
 

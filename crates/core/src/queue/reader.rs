@@ -123,13 +123,14 @@ impl FrameReader {
         self.base.wrapping_add(self.position.at.addr() as u64)
     }
 
-    /// True if the reader knows that there is more.
+    /// True if the reader knows of further bytes. If it returns false, newer bytes may have
+    /// arrived.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.position.at != self.stop
     }
 
-    /// True if there is a frame.
+    /// True if a frame can be read. Loads the tail if needed.
     #[inline]
     pub(crate) fn is_ready(&mut self) -> bool {
         self.position.at != self.stop || self.poll_more()

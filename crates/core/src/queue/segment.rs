@@ -280,7 +280,7 @@ pub(super) unsafe fn free(buffer: *mut Buffer) {
 /// Frees a node and all following nodes, with their messages and buffers.
 ///
 /// # Safety
-/// These nodes are not in use.
+/// No thread uses `first` or a node after it.
 pub(super) unsafe fn free_chain(first: *mut Node) {
     let mut node = first;
     while !node.is_null() {

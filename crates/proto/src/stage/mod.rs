@@ -70,8 +70,8 @@ pub trait Stage: Send {
         false
     }
 
-    /// Ends the connection from this side: appends the bytes that announce the end to the peer.
-    /// They must be the last bytes of the connection.
+    /// Ends the connection from this side: appends the bytes that announce the end to the peer. No
+    /// other bytes may follow on the connection.
     fn close(&mut self, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes held back in both directions together, waiting for more input.
