@@ -262,7 +262,8 @@ impl Wire {
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
-                        // The ERROR command, if there is one to send, tells the peer the reason.
+                        // Sends the ERROR command with the reason to the peer, if the protocol has
+                        // such a command.
                         let _ = session.write(&self.stream);
                         return Err(Loss::Protocol(error));
                     }
@@ -276,7 +277,7 @@ impl Wire {
         }
     }
 
-    /// Opens the connection after the handshake: messages may flow.
+    /// Opens the connection after the handshake. From now on, messages are sent and received.
     fn open(
         self: &Arc<Self>,
         turn: &mut EventLoop,
@@ -363,7 +364,7 @@ impl Wire {
         self.drained(turn);
     }
 
-    /// Ends a lingering stream that has sent everything.
+    /// Ends a lingering stream that has sent all queued messages.
     fn drained(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
@@ -385,7 +386,7 @@ impl Wire {
                     turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
                 }
             },
-            // The stream has failed before.
+            // The stream has already failed.
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
@@ -557,7 +558,7 @@ impl EventSource for Wire {
                     let registration = lock(&self.state).registration;
                     turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
                 }
-                // Do this even at the end: a sender may have waited to write.
+                // Pump even if the stream has ended, because a sender may rely on this event.
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     turn.release_to_owner(connection);
                 }

@@ -131,8 +131,8 @@ pub(crate) trait Pattern: Send {
         Err(Error::NotSupported)
     }
 
-    /// Lets `PeerInfo::topics` and the keeper decide which topics peers may use, from now on.
-    /// Returns a pattern to replace this one, if necessary.
+    /// Makes the pattern check which topics peers may use, by `PeerInfo::topics` and `keeper`, from
+    /// now on. Returns a pattern to replace this one, if necessary.
     fn restrict_topics(&mut self, _keeper: Arc<dyn TopicAccess>) -> Option<Box<dyn Pattern>> {
         None
     }
@@ -156,8 +156,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// True if `can_recv` has unfinished work and must be called again, whatever it returned.
-    /// `can_recv` limits the work per call, because another call may be waiting.
+    /// True if `can_recv` has unfinished work and must be called again, even if it has returned
+    /// false. `can_recv` limits the work per call, because another call may be waiting.
     fn has_more_to_do(&self) -> bool {
         false
     }

@@ -35,7 +35,7 @@ impl Routed {
         Routed { pattern, routes: Routes::default(), restricts_topics: false }
     }
 
-    /// Lets the keeper decide which topics peers may use, from now on.
+    /// Makes the pattern ask `keeper` which topics peers may use, from now on.
     pub(crate) fn restrict_topics(&mut self, keeper: Arc<dyn TopicAccess>) {
         self.restricts_topics = true;
         if let Some(other) = self.pattern_mut().restrict_topics(keeper) {

@@ -13,7 +13,7 @@ use tautline_policy::{AllowedTopics, TopicUse};
 /// The subscription permissions of the peers of a socket.
 pub(super) struct SubscriptionPermissions {
     keeper: Arc<dyn TopicAccess>,
-    /// By pipe number.
+    /// The permissions of each peer, indexed by the number of its pipe.
     peers: Vec<PeerPermissions>,
 }
 
