@@ -28,11 +28,11 @@ pub(super) const LEAST: usize = if cfg!(loom) { SMALL } else { 96 };
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.
 pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 65536 };
-/// Fewer bytes than this behind an external node are not worth a node.
+/// If fewer bytes than this are left behind an external node, no node is made for them.
 const MIN_TAIL_NODE: usize = if cfg!(loom) { 24 } else { 256 };
 
 const ALIGN: usize = blocks::ALIGN;
-/// Maximum need of `place_external`.
+/// Maximum number of bytes that `place_external` needs.
 pub(super) const EXTERNAL_NODE_SPACE: usize =
     ALIGN + size_of::<External>() + size_of::<Node>() + MIN_TAIL_NODE;
 
@@ -53,11 +53,11 @@ pub(super) struct Node {
     // Relaxed: behind the tail: set before the bytes in the next node are published. Own, for the
     // producer.
     pub(super) next: AtomicPtr<Node>,
-    /// One past the last byte; null while the producer may append.
+    /// Address behind the last byte; null while the producer may append to the node.
     // Relaxed: behind the tail: null, or the end of the bytes; in both cases the consumer stops at
     // the end of the published bytes. Own, for the producer.
     pub(super) end: AtomicPtr<u8>,
-    /// The first byte.
+    /// Address of the first byte.
     pub(super) start: *mut u8,
     /// The allocation that contains this node.
     pub(super) buffer: *mut Buffer,
@@ -128,7 +128,7 @@ impl Buffer {
     /// ends.
     ///
     /// # Safety
-    /// The buffer is the caller's, and all of it is unpublished.
+    /// The buffer belongs to the caller, and all its bytes are unpublished.
     pub(super) unsafe fn keep_secret(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         unsafe { (*buffer).node.wipe = true };
@@ -172,8 +172,8 @@ impl Node {
         }
     }
 
-    /// Leaves a node. Returns the next node, if there is one, and the finished buffer, if this was
-    /// its last node. Drops the message of an external node.
+    /// Releases a node that is no longer used. Returns the next node, if there is one, and the
+    /// finished buffer, if this was its last node. Drops the message of an external node.
     ///
     /// # Safety
     /// `node` and the next one are valid, and `node` is not used again.

@@ -19,10 +19,10 @@ use tautline_proto::frame;
 /// segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
-/// Frames with shorter bodies have short headers.
+/// Frames whose bodies are shorter than this have short headers.
 pub(crate) const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
 
-/// Shorter bodies are always copied.
+/// Bodies that are shorter than this are always copied.
 pub(crate) const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
 
 /// The producing end of an outbound or inproc chain.
@@ -32,9 +32,9 @@ pub(crate) struct FrameWriter {
     limit: u64,
     /// Credit counts in steps of this many messages.
     step: u64,
-    /// Messages that bypassed the queue.
+    /// Number of messages that bypassed the queue.
     beside: u64,
-    /// The messages that the consumer had credited at our last look, in whole steps.
+    /// The messages that the consumer had credited when the credit was last read, in whole steps.
     credited: u64,
     /// The credit in bytes at the last call of `has_wire_bytes_in_flight`.
     seen: u64,
@@ -64,7 +64,7 @@ impl FrameWriter {
         }
     }
 
-    /// Marks all appended frames as secret: they are wiped after they were read. To be called
+    /// Marks all appended frames as secret: their memory is wiped after they were read. Called
     /// before the first frame. The owner of a body by reference is responsible for that body.
     pub(crate) fn keep_secret(&mut self) {
         self.end.keep_secret();
@@ -120,8 +120,8 @@ impl FrameWriter {
         self.credited = self.credited.wrapping_sub(1);
     }
 
-    /// Returns the number of published messages without credit: like `in_flight`, in whole steps,
-    /// except that 0 stays 0.
+    /// Returns the number of published messages without credit, counted in the steps of
+    /// `set_limit_in_steps`. Returns 0 if there are none.
     pub(crate) fn uncredited(&mut self) -> u64 {
         self.refresh_room();
         match self.in_flight() {
@@ -178,7 +178,8 @@ impl FrameWriter {
     }
 
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not
-    /// visible before `publish`. After an error, here and below, the queue is unchanged.
+    /// visible before `publish`. After an error, this method and those below leave the queue
+    /// unchanged.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         if self.append_short(flags, body) || self.append_medium(flags, body) {
@@ -300,7 +301,7 @@ impl FrameWriter {
         self.append_reference(flags, body)
     }
 
-    /// Takes a movable body.
+    /// Appends one frame that takes over the body of `body`, which must be movable.
     fn append_reference(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if self.parcels {
             return self.end.append_parcel(flags, body);
@@ -396,7 +397,7 @@ impl FrameWriter {
     }
 
     /// Returns the number of published bytes that the consumer has not credited, including bodies
-    /// by reference. Only a number.
+    /// by reference. Used only as a number.
     pub(crate) fn wire_bytes_in_flight(&self) -> u64 {
         self.end.wire_bytes_in_flight()
     }
