@@ -201,7 +201,7 @@ pub fn header_value(text: &[u8]) -> String {
     value
 }
 
-/// Like `header_value`, but encodes `:` too, so that a `:` can end the text.
+/// Encodes any text as the value of a header. Encodes `:` too, so that a `:` can end the text.
 pub fn name_value(text: &[u8]) -> String {
     let mut value = String::with_capacity(text.len());
     text.iter().for_each(|byte| code(*byte, b":", &mut value));

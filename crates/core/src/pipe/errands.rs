@@ -1,5 +1,5 @@
-//! Work that a pipe defers until its owner sleeps. The owner keeps lists of these pipes, so that it
-//! does not check all of its pipes.
+//! Deferred work: work of a pipe that its owner does before it sleeps. The owner keeps lists of the
+//! pipes with such work, so that it does not check each of its pipes.
 
 use std::sync::OnceLock;
 
@@ -9,12 +9,13 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Pipes with deferred work, and the counters that all pipes of a socket share.
+/// State shared by all pipes of a socket: the lists of pipes with deferred work, and common
+/// counters.
 #[derive(Debug, Default)]
 pub(crate) struct PipesShared {
-    /// Pipes with messages that the flush rule left queued.
+    /// Pipes with bytes that the flush rule has left queued.
     pub(super) unflushed: Mutex<Vec<PipeId>>,
-    /// Pipes that a sweep flushes, and that release their memory after it.
+    /// Pipes that were left to the sweep. After the sweep, their queues release their memory.
     pub(super) unreleased: Mutex<Vec<PipeId>>,
     /// Number of messages without a peer for their routing id.
     // Relaxed: own, the owner's; a number to others.
@@ -25,7 +26,8 @@ pub(crate) struct PipesShared {
     /// Number of subscriptions and messages with a topic that their peer may not use.
     // Relaxed: own, the owner's; a number to others.
     topics_refused: AtomicU64,
-    /// Routing id of the last unroutable message, if the socket is observed.
+    /// Routing id of the last message whose destination had no peer. Recorded only if the socket is
+    /// observed.
     last_unroutable_id: OnceLock<Mutex<Vec<u8>>>,
 }
 
@@ -35,8 +37,7 @@ impl PipesShared {
         self.unroutable.load(Relaxed)
     }
 
-    /// Counts an unroutable message, and keeps its routing id if the socket is observed. Called by
-    /// the owner.
+    /// Called by the owner: counts one more message without a peer, and records its routing id.
     #[cold]
     pub(crate) fn count_unroutable(&self, name: &[u8]) {
         self.unroutable.store(self.unroutable() + 1, Relaxed);
@@ -52,52 +53,52 @@ impl PipesShared {
         self.topics_refused.load(Relaxed)
     }
 
-    /// Counts a refused topic. Called by the owner.
+    /// Called by the owner: counts one more subscription or message that a peer was not allowed.
     pub(crate) fn count_topic_refused(&self) {
         self.topics_refused.store(self.topics_refused() + 1, Relaxed);
     }
 
-    /// Returns the number of calls that were refused because they were out of turn.
+    /// Returns the number of calls that were refused because it was not their turn.
     pub(crate) fn out_of_turn(&self) -> u64 {
         self.out_of_turn.load(Relaxed)
     }
 
-    /// Counts a refused call, and returns its error. Called by the owner.
+    /// Called by the owner: counts one more refused call, and returns its error.
     #[cold]
     pub(crate) fn refuse_out_of_turn(&self) -> Error {
         self.out_of_turn.store(self.out_of_turn() + 1, Relaxed);
         Error::State
     }
 
-    /// Starts to keep the routing id of the last unroutable message.
+    /// Starts to record the routing id of the last message without a peer.
     pub(crate) fn record_unroutable_ids(&self) {
         let _ = self.last_unroutable_id.set(Mutex::default());
     }
 
-    /// Returns the routing id of the last unroutable message.
+    /// Returns the routing id of the last message without a peer, empty if there is none.
     pub(crate) fn last_unroutable_id(&self) -> Vec<u8> {
         self.last_unroutable_id.get().map_or_else(Vec::new, |astray| lock(astray).clone())
     }
 }
 
-/// Deferred work that one pipe has reported to its owner.
+/// Deferred work of one pipe.
 #[derive(Debug, Default)]
 pub(super) struct DeferredWork {
-    /// True if the owner must flush the pipe.
+    /// True if the pipe is in the list of unflushed pipes.
     pub(super) flush: bool,
-    /// True if the pipe must release its memory.
+    /// True if the pipe is in the list of pipes whose memory is to be released.
     pub(super) release: bool,
-    /// ID of the pipe, and the lists of its owner.
+    /// Id of the pipe, and the lists of its socket. `None` before `attach`.
     list: Option<(PipeId, Arc<PipesShared>)>,
 }
 
 impl DeferredWork {
-    /// Sets the ID of the pipe and the lists of its owner.
+    /// Called when the pipe gets an id and an owner.
     pub(super) fn attach(&mut self, id: PipeId, list: Arc<PipesShared>) {
         self.list = Some((id, list));
     }
 
-    /// Asks the owner to flush the queued messages before it sleeps.
+    /// Makes the owner flush this pipe before it sleeps, because bytes stay queued.
     pub(super) fn defer_flush(&mut self) {
         if let (Some((id, list)), false) = (&self.list, self.flush) {
             lock(&list.unflushed).push(*id);
@@ -105,8 +106,8 @@ impl DeferredWork {
         }
     }
 
-    /// Asks the owner to release the queue's memory after the sweep has written the queued
-    /// messages.
+    /// Makes the owner release the memory of the queue after the sweep, which writes the queued
+    /// bytes.
     pub(super) fn defer_release(&mut self) {
         if let (Some((id, list)), false) = (&self.list, self.release) {
             lock(&list.unreleased).push(*id);
@@ -114,7 +115,7 @@ impl DeferredWork {
         }
     }
 
-    /// True if the owner is corked.
+    /// True if the owner's socket is corked.
     pub(super) fn is_corked(&self) -> bool {
         cork::is_corked(self.list.as_ref().map(|(_, left)| left))
     }

@@ -1,5 +1,5 @@
-//! Decides when the queued messages of a pipe are written: by the flush rule and the crowd rule
-//! after each message, and before the owner sleeps. (At the high-water mark: `room`.)
+//! Writes the queued bytes of a pipe: after a message, if the flush rule and the crowd rule say so,
+//! and before the owner sleeps. (`room` writes at the high-water mark.)
 
 use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Store};
@@ -12,11 +12,11 @@ use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is
 use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
 
-/// Maximum number of messages that are left to an imminent sweep without further checks, if
-/// together they are less than a full write.
+/// If the sweep is going to write a connection anyway, this number of messages is left to it
+/// without further checks, as long as they are less than a full write together.
 const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 
-/// Writes the queued messages, if no other thread is writing. A lean queue that is empty afterwards
+/// Writes the queued bytes, if no other thread is writing. If a lean queue is empty afterwards,
 /// releases its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
@@ -25,8 +25,8 @@ fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean:
     }
 }
 
-/// Reports the result of a flush from `start` to `end` to the rule. A flush without a stream does
-/// not show the cost of a write.
+/// Reports the result of a flush from `start` to `end` to the flush rule. A flush without a stream
+/// is not measured, because it wrote no bytes.
 pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
     match flushed {
         Some(Flushed::NoLink) | None => rule.record_no_write(),
@@ -35,10 +35,10 @@ pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: 
 }
 
 impl Outgoing {
-    /// Writes the messages that the flush rule left queued, before the owner sleeps. Returns true
-    /// if the owner must call it before the next sleep too: either the pipe's messages are in a
-    /// log, which does not report new messages to the pipe, or the pipe does not wake its peer
-    /// itself.
+    /// Called before the owner sleeps: writes the bytes that the flush rule has left queued.
+    /// Returns true if it must also be called before the next sleep. This is so in two cases: the
+    /// messages are in a log, which does not report new messages to the pipe, or the pipe does not
+    /// wake its inproc peer with each message.
     pub(super) fn flush(&mut self, link: &Link) -> bool {
         self.deferred.flush = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = link else {
@@ -50,8 +50,7 @@ impl Outgoing {
             Store::Queue(writer) => writer.unflushed_bytes() > 0,
             Store::Slot(slot) => slot.is_full(),
         };
-        // True if the residual timer may have written the messages, while the queue still holds its
-        // memory.
+        // True if another thread has written the bytes, but the empty queue still holds memory.
         let unrested = self.lean && matches!(&self.store, Store::Queue(writer) if writer.holds_memory());
         if (pending || unrested) && !connection.sweep_mark.is_set() {
             let start = clock::ticks();
@@ -60,8 +59,8 @@ impl Outgoing {
                 Some(Flushed::Blocked) => {
                     connection.want_write();
                 }
-                // The writing thread may not have seen the end of a corked batch, and only the
-                // residual watch covers that end.
+                // Another thread is writing and may not have seen the end of a corked batch.
+                // Nothing else would write those bytes, so the residual watch must.
                 None if pending => connection.watch_residual(),
                 _ => {}
             }
@@ -72,7 +71,9 @@ impl Outgoing {
         self.deferred.flush
     }
 
-    /// Ends a corked batch. Like `flush`, but the flush rule writes batches that form a stream.
+    /// Called at the end of a corked batch: flushes, unless the batches follow each other so
+    /// quickly that they are a stream. The flush rule decides when a stream is written. The result
+    /// is that of `flush`.
     pub(super) fn end_batch(&mut self, link: &Link) -> bool {
         if crowd::is_active() && self.leave_to_sweep(link) {
             self.deferred.flush = false;
@@ -90,13 +91,15 @@ impl Outgoing {
         self.flush(link)
     }
 
-    /// Counts a published message. Returns true if the flush rule must decide about it.
+    /// Called after a message was published over a connection. Returns true if the caller must ask
+    /// the flush rule.
     #[inline(always)]
     pub(super) fn is_due(&mut self, connection: &Connection) -> bool {
         self.flush.count() || connection.take_hint()
     }
 
-    /// Wakes an inproc peer after a message of `len` bytes, if it sleeps.
+    /// Called after a message of `len` bytes was published to an inproc peer: wakes the peer if it
+    /// sleeps.
     #[inline(always)]
     pub(super) fn notify_inproc(&mut self, end: &InprocEnd, len: usize, patient: bool) {
         if !self.quiet {
@@ -107,12 +110,12 @@ impl Outgoing {
         }
     }
 
-    /// Writes the queued messages or leaves them, after a message of `len` bytes. `reply` is true
-    /// if the peer waits for the message.
+    /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
+    /// queued. `reply` is true if the peer waits for this message.
     #[inline(always)]
     pub(super) fn flush_by_rule(&mut self, link: &Link, len: usize, reply: bool, patient: bool) {
-        // The hint has been consumed. The next message must ask again unless the code below decides
-        // for both.
+        // The hint that caused this call has been consumed. The next message must ask again, unless
+        // the code below decides for both.
         self.flush.ask_after(1);
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
@@ -143,14 +146,13 @@ impl Outgoing {
         }
     }
 
-    /// Returns true if the queued messages fill a separate write. `len` is the length of the last
-    /// message.
+    /// True if the queued bytes are a full write. The last message has `len` bytes.
     fn has_full_write(&self, len: usize) -> bool {
         matches!(&self.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
     }
 
-    /// Returns true if an imminent sweep also writes the published messages. Their size is checked
-    /// only on the other path, every few messages.
+    /// True if the next round of the sweep also writes the message that was just published. Does
+    /// not check the number of queued bytes: `leave_to_sweep` does, every few messages.
     #[inline]
     fn is_left_to_sweep(&self, link: &Link) -> bool {
         !self.received_since_send
@@ -159,8 +161,8 @@ impl Outgoing {
             && matches!(link, Link::Wire(connection) if connection.sweep_mark.is_set())
     }
 
-    /// Leaves the queued messages to the sweep of a crowd. Returns false if they fill a separate
-    /// write, or if the crowd has ended.
+    /// Leaves the queued bytes to the sweep, for a sender in a crowd. Returns false if the bytes
+    /// are a full write or if the crowd is over.
     fn leave_to_sweep(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else {
             return false;
@@ -183,8 +185,8 @@ impl Outgoing {
         true
     }
 
-    /// Releases the queue's memory after a sweep, unless new messages are queued or the kernel's
-    /// buffer is full.
+    /// Called after the sweep: releases the queue's memory, unless new bytes are queued or the
+    /// kernel is full.
     pub(super) fn release_memory(&mut self, link: &Link) {
         self.deferred.release = false;
         if let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store)
@@ -195,7 +197,7 @@ impl Outgoing {
         }
     }
 
-    /// Handles the result of a flush by the owner.
+    /// Handles the result of a flush by the owner, which began at `start`.
     pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = link else { return };
         let end = clock::ticks();
@@ -205,12 +207,13 @@ impl Outgoing {
         record_flush(&mut self.flush, start, end, flushed);
         match flushed {
             Some(Flushed::Drained) => self.pacer.caught_up(),
-            // The next session writes all queued messages when it begins.
+            // There is no stream. The next session writes all queued bytes when it begins.
             Some(Flushed::NoLink) => {}
-            // The I/O thread tries again, and arms write interest if the kernel's buffer is still
-            // full. A sender that continues writes the messages itself. The writing thread,
-            // probably the I/O thread, may not have seen the last message. In a stream of messages,
-            // we do not wake it for that.
+            // The kernel is full or another thread is writing. In both cases the residual watch of
+            // the I/O thread checks again later, and waits for a writable stream if the kernel is
+            // still full. A sender that continues writes before that. The other thread, probably
+            // the I/O thread, may not have seen the last message; in a stream it is not woken for
+            // that.
             _ => {
                 connection.leave_to_residual(start, Deferred::WatchNotified);
                 self.deferred.defer_flush();
@@ -224,7 +227,7 @@ impl Outgoing {
         }
     }
 
-    /// Returns true if a whole message is written from the caller's buffer.
+    /// True if this part is a whole message that is best written directly from the caller's buffer.
     pub(super) fn writes_through(&self, link: &Link, part: &Part<'_>) -> bool {
         let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) = (link, &self.store, &part.body)
         else {
@@ -233,8 +236,9 @@ impl Outgoing {
         !self.in_message && connection.writes_through(part.bytes().len())
     }
 
-    /// Sends a large message from the caller's buffer, without a copy if the kernel takes it.
-    /// Returns true if the message was queued instead and the flush rule must decide about it.
+    /// Sends a large message directly from the caller's buffer. Copies only the bytes that the
+    /// kernel does not take. Returns true if the message was only queued, so that the caller must
+    /// ask the flush rule.
     #[inline(always)]
     pub(super) fn write_through(&mut self, link: &Link, part: &Part<'_>) -> Result<bool, NoMemory> {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {

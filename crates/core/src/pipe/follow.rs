@@ -1,4 +1,5 @@
-//! A pipe as one of many receivers of the same messages, for `Broadcast` and `pattern::fan_out`.
+//! Operations of a pipe that is one of many receivers of the same messages, for `Broadcast` and
+//! `pattern::fan_out`.
 
 use super::{Link, Outgoing, Store};
 use crate::conn::Connection;
@@ -8,12 +9,14 @@ use crate::queue::{Log, Progress};
 use crate::sync::Arc;
 
 impl Outgoing {
-    /// Returns the number of messages of the log that wait for the peer, if the pipe follows a log.
+    /// Returns the number of messages in the log that wait for the peer; 0 if the pipe follows no
+    /// log.
     pub(super) fn pending_in_log(&self) -> u64 {
         self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
-    /// Stops waking an inproc peer with each message. `ReceiverWakeups` wakes the peer from now on.
+    /// Stops waking an inproc peer with each message: `ReceiverWakeups` wakes it from now on.
+    /// Returns the handle to wake it with, unless this was done before.
     pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();
@@ -29,13 +32,14 @@ impl Outgoing {
         }
     }
 
-    /// Returns true if this pipe can follow a log, because it is a connection with a queue.
+    /// True if the pipe is a connection with a queue. Only such a pipe can follow a log.
     pub(super) fn may_follow(&self, link: &Link) -> bool {
         matches!((link, &self.store), (Link::Wire(_), Store::Queue(_)))
     }
 
-    /// Makes the connection read `log` from now on, if its own queue is empty. `hint` reports that
-    /// the I/O thread has written the rest of the log.
+    /// Makes the connection read `log` from now on. Returns `None` if bytes are queued for the
+    /// connection or it cannot follow. The I/O thread sets `hint` after it has written the messages
+    /// left in the log.
     pub(super) fn follow(
         &mut self,
         link: &Link,
@@ -54,7 +58,7 @@ impl Outgoing {
         }
         let connection = connection.clone();
         self.deferred.defer_flush();
-        // Subtract first, so that a concurrent reader undercounts for a moment and never
+        // Subtract first, so that a concurrent observer undercounts for a moment and never
         // overcounts.
         writer.subtract_bypass(progress.published());
         connection.set_followed(Some(progress.clone()));
@@ -62,7 +66,7 @@ impl Outgoing {
         Some((connection, progress))
     }
 
-    /// Detaches the connection from the log. Its unsent messages move to its own queue.
+    /// Stops reading the log. The unsent messages of the log move to the connection's own queue.
     pub(super) fn unfollow(&mut self, link: &Link) {
         if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
             (self.follows.take(), link, &mut self.store)
@@ -70,11 +74,11 @@ impl Outgoing {
             connection.set_followed(None);
             let before = writer.written();
             connection.unfollow(writer);
-            // The queue counts the moved messages from now on.
+            // The queue has counted the moved messages, so subtract them here.
             let after = writer.written();
             writer.subtract_bypass((after.0 - before.0, after.1 - before.1));
             writer.add_bypass(progress.published());
-            // Possibly no other thread covers the messages, so the residual watch must.
+            // The readers of the log no longer write this connection, so the residual watch must.
             connection.watch_residual();
         }
     }

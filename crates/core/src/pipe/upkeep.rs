@@ -1,4 +1,4 @@
-//! Operations of a socket on its pipes, from their creation to their end, apart from its pattern.
+//! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId};
 use crate::conn::inproc::{InprocEnd, Offer};
@@ -11,7 +11,7 @@ use tautline_io::clock;
 use tautline_io::net::Stream;
 
 impl Pipe {
-    /// Creates the pipe of a connection.
+    /// Makes the pipe of a new connection.
     pub(crate) fn wire(new: NewPipe) -> Self {
         Pipe {
             link: Link::Wire(new.connection),
@@ -21,7 +21,7 @@ impl Pipe {
         }
     }
 
-    /// Creates the pipe of an inproc end.
+    /// Makes the pipe of an inproc end.
     pub(crate) fn inproc(offer: Offer, send_hwm: u32) -> Self {
         let mut outgoing = Outgoing::new(offer.outgoing);
         outgoing.set_inproc_limit(&offer.end, send_hwm);
@@ -33,7 +33,8 @@ impl Pipe {
         }
     }
 
-    /// Registers the pipe with the I/O side or the other inproc end. News carry its ID from now on.
+    /// Tells the link the id of this pipe. News from the I/O side or from the other inproc end
+    /// carry the id from now on.
     pub(crate) fn register(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
         match &self.link {
             Link::Wire(connection) => {
@@ -47,7 +48,7 @@ impl Pipe {
         }
     }
 
-    /// Sets the peer after a handshake, which may be a later one of the same pipe.
+    /// Stores the peer's information after a handshake. Called again after each reconnect.
     pub(crate) fn set_peer(&mut self, info: Box<PeerInfo>) {
         self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
         self.peer.set_info(info);
@@ -56,27 +57,28 @@ impl Pipe {
         }
     }
 
-    /// Ends the pipe, because the peer is gone. Received messages stay readable.
+    /// Notes that the peer is gone. Received messages stay readable.
     pub(super) fn end(&mut self) {
         self.outgoing.end();
     }
 
-    /// Queues a message about the peer for the receiver (see `Incoming::queue_event_message`). If
-    /// there is no memory for it, counts it as dropped.
+    /// Adds a message about the peer, which is received after all messages that the peer has sent.
+    /// If there is no memory for it, counts it as dropped.
     pub(crate) fn queue_event_message(&mut self, body: &[u8]) {
         if !self.incoming.queue_event_message(body) {
             self.outgoing.count_dropped();
         }
     }
 
-    /// Acknowledges `News::Readable`.
+    /// Called when the owner has taken `News::Readable`, so that the link announces the next
+    /// messages again.
     pub(crate) fn rearm_readable(&self) {
         if let Link::Wire(connection) = &self.link {
             connection.acknowledge_readable();
         }
     }
 
-    /// Makes the pipe lean, because its socket has many pipes.
+    /// Marks the pipe as one of many: its queues hold no memory while they are empty.
     pub(super) fn set_lean(&mut self) {
         if let (Link::Wire(connection), false) = (&self.link, self.outgoing.lean) {
             connection.set_lean();
@@ -85,17 +87,17 @@ impl Pipe {
         }
     }
 
-    /// Returns the connection behind the pipe, if it is not inproc.
+    /// Returns the connection behind the pipe, or `None` for inproc.
     pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
         self.link.connection()
     }
 
-    /// Returns the inproc end behind the pipe, if it is inproc.
+    /// Returns the inproc end behind the pipe, or `None` for a connection.
     pub(crate) fn inproc_end(&self) -> Option<&InprocEnd> {
         self.link.inproc_end()
     }
 
-    /// Applies a new ZMQ_SNDHWM or ZMQ_RCVHWM.
+    /// Applies changed values of ZMQ_SNDHWM and ZMQ_RCVHWM.
     pub(super) fn set_limits(&mut self, send_hwm: u32, receive_hwm: u32) {
         match &self.link {
             Link::Wire(connection) => {
@@ -109,13 +111,13 @@ impl Pipe {
         }
     }
 
-    /// Prepares a sleep of the owner until it can send. Returns the stream to poll for room; inproc
-    /// peers wake the owner instead.
+    /// Called before the owner sleeps until it can send. Returns the stream to poll for room. An
+    /// inproc peer is asked to wake the owner instead.
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
             Link::Wire(connection) => {
-                // The connection counts as active for a moment, because it writes as soon as it
-                // can.
+                // Count the owner as at work for this time, because it writes as soon as the kernel
+                // has room.
                 connection.note_work(clock::ticks() + clock::nanos_to_ticks(LULL_NS));
                 connection.writable_stream()
             }
@@ -128,7 +130,8 @@ impl Pipe {
         }
     }
 
-    /// Like `recv_last`, but into a buffer, for `Routes`. Returns the length.
+    /// Receives the next part into a buffer, if the part is the last of its message and known to be
+    /// available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let len = self.incoming.recv_last_into(buffer)?;
@@ -136,7 +139,8 @@ impl Pipe {
         Some(len)
     }
 
-    /// Like `recv_last_into`, but into a message.
+    /// Receives the next part into a message, if the part is the last of its message and known to
+    /// be available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let len = self.incoming.recv_last_message(message)?;
@@ -144,17 +148,17 @@ impl Pipe {
         Some(len)
     }
 
-    /// Prefetches the fields that a send touches into the cache, without reading them.
+    /// Prefetches the fields of a pipe that sending touches. Does not access the slot.
     #[inline]
     pub(super) fn prefetch(slot: &Option<Pipe>) {
         let start = std::ptr::from_ref(slot).cast::<u8>();
-        // 64 bytes more, because the slot may not begin at a cache line.
+        // One cache line more, because the slot may begin in the middle of a line.
         for line in (0..offset_of!(Pipe, outgoing) + Outgoing::HOT_FIELDS_END + 64).step_by(64) {
             prefetch(start.wrapping_add(line));
         }
     }
 
-    /// Prefetches the queue and the connection's sweep mark.
+    /// Prefetches the memory behind the pipe that sending touches: its queue and its connection.
     #[inline]
     pub(super) fn prefetch_queue(&self) {
         self.outgoing.prefetch_queue();

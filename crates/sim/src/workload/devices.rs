@@ -272,7 +272,7 @@ pub(super) fn rebind(stage: &mut Scenario, rng: &mut Rng) {
     join(handles);
 }
 
-/// One thread that waits for several PULL with `poll`.
+/// A thread that waits for several PULL sockets with one `poll`.
 pub(super) fn many(stage: &mut Scenario, rng: &mut Rng) {
     let lossy = stage.lossy;
     let ledger = stage.ledger();

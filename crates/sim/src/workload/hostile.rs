@@ -28,7 +28,7 @@ const MOST: i64 = 1024 * 1024;
 const SLACK: i64 = 128 * 1024;
 
 /// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well.
-/// Its output to them must not pile up.
+/// The memory for the PULL's unsent output must stay bounded.
 pub(super) fn flood(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();

@@ -339,7 +339,7 @@ fn router(stage: &mut Scenario, rng: &mut Rng) {
     let server = spawn("router", move || {
         let mut peer = Peer::new(&context, SocketType::Router, server_rng);
         peer.set(MANDATORY, 1);
-        // It never waits for one of its peers.
+        // Without a limit, the ROUTER never waits for one of its peers.
         peer.set(SNDHWM, 0);
         peer.bind_or_connect(&at, true);
         if lossy {
@@ -448,7 +448,8 @@ fn publish(stage: &mut Scenario, rng: &mut Rng) {
             endpoints.push(endpoint.clone());
         }
         let (mut rng, done, heard) = (fork(rng), done.clone(), heard.clone());
-        // This subscriber has received one message when all are sent.
+        // A late subscriber: it has received only one message when the publisher has sent all of
+        // them.
         let is_late = is_bulk && !waits && rng.chance(3);
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);

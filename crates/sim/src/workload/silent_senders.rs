@@ -206,7 +206,7 @@ pub(super) fn crossed(stage: &mut Scenario, rng: &mut Rng) {
     for _ in 0..rng.between(1, 6) {
         let before = sent;
         let most = kind.count_many(rng);
-        // One after the other, or in turns, until both are refused for long.
+        // The senders send one after the other, or in turns, until both have been refused for long.
         let mut refused = [0, 0];
         while refused
             .iter()
