@@ -121,11 +121,11 @@ impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for WeakCallback<T
 impl Resolver {
     /// Creates a resolver. Its thread starts later.
     pub fn new() -> Self {
-        Resolver::named("resolver")
+        Resolver::with_name("resolver")
     }
 
     /// Same as [`new`](Resolver::new), with a name for the thread.
-    pub fn named(name: &str) -> Self {
+    pub fn with_name(name: &str) -> Self {
         Resolver::with_idle_time(name, IDLE)
     }
 

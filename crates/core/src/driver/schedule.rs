@@ -43,7 +43,7 @@ impl ChoreSchedule {
     }
 
     /// I/O thread: the timer has expired.
-    pub(super) fn expired(&self) {
+    pub(super) fn handle_expiry(&self) {
         self.timer.drain();
     }
 

@@ -131,7 +131,7 @@ impl Outgoing {
                 if !reply {
                     crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
-                self.flushed(link, start, flushed, patient);
+                self.handle_flush(link, start, flushed, patient);
             }
             Decision::Later(rest) => {
                 if connection.leave_to_residual(start, rest) {
@@ -195,7 +195,7 @@ impl Outgoing {
     }
 
     /// A flush of the owner's has come to this.
-    pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
+    pub(super) fn handle_flush(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = link else { return };
         let end = clock::ticks();
         if flushed.is_some() {
@@ -203,7 +203,7 @@ impl Outgoing {
         }
         record_flush(&mut self.flush, start, end, flushed);
         match flushed {
-            Some(Flushed::Drained) => self.pacer.caught_up(),
+            Some(Flushed::Drained) => self.pacer.record_catch_up(),
             // The session that begins will write all that is queued.
             Some(Flushed::NoLink) => {}
             // The I/O thread tries again, and arms write interest if the kernel is full then: a
@@ -259,7 +259,7 @@ impl Outgoing {
             self.pacer.set_stuck(connection.writes());
         }
         if flushed.is_some() {
-            self.flushed(link, start, flushed, part.patient);
+            self.handle_flush(link, start, flushed, part.patient);
         }
         Ok(flushed.is_none())
     }

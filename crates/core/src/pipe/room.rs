@@ -73,7 +73,7 @@ impl Outgoing {
                 self.has_credit() || self.can_send(link) && (patient || !self.refuses_burst(link))
             }
             OnFull::DropUncounted => self.can_send(link) || self.has_room_after_others(link),
-            OnFull::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
+            OnFull::Drop => self.can_send(link) || self.has_room_after_others(link) || self.count_drop(),
             OnFull::Miss => self.has_room_or_misses(link),
         }
     }
@@ -96,7 +96,7 @@ impl Outgoing {
     }
 
     /// There is no room: false. What a peer that is gone does not get was not dropped.
-    fn drops(&mut self) -> bool {
+    fn count_drop(&mut self) -> bool {
         if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
             writer.count_dropped(1);
         }
@@ -116,7 +116,7 @@ impl Outgoing {
                     self.high_water_mark.missed = 0;
                     true
                 } else {
-                    self.misses(link)
+                    self.handle_full(link)
                 }
             }
             _ => self.has_room(link, OnFull::Drop),
@@ -124,7 +124,7 @@ impl Outgoing {
     }
 
     #[inline(never)]
-    fn misses(&mut self, link: &Link) -> bool {
+    fn handle_full(&mut self, link: &Link) -> bool {
         let try_now = self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL);
         self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
         let room = try_now && self.make_room(link);

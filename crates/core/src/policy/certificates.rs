@@ -76,7 +76,7 @@ impl Certificates {
             })?),
         };
         let by = |what| format!("`{}`: {what}", wrap.name);
-        if let Some(lack) = side.lacks(&files) {
+        if let Some(lack) = side.missing_part(&files) {
             return Err(by(lack.to_owned()));
         }
         let own_paths = [&files.certificate, &files.key].into_iter().flatten().cloned().collect();
@@ -97,7 +97,7 @@ impl Certificates {
             None => Ok(Default::default()),
         });
         let authorities = authorities.map_err(by)?;
-        let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.numbered(1);
+        let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.with_number(1);
         let mut known = CertificateState { config, number: 1, own, authorities, reported_faults: Vec::new() };
         known.report_faults();
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
@@ -114,7 +114,7 @@ impl Certificates {
             asked.parsed,
             matches!(self.side, TlsRole::Server),
             options,
-            Arc::new(move || own.now().0),
+            Arc::new(move || own.current_config().0),
         )
     }
 
@@ -123,19 +123,19 @@ impl Certificates {
         if self.files.clients.is_none() {
             return true;
         }
-        let (config, number) = self.now();
+        let (config, number) = self.current_config();
         proof.passes(number, |certificates| config.admits(certificates))
     }
 
     /// False if the authorities have changed and could not be read for a long time, so that new
     /// peers cannot be checked against them.
     pub(super) fn is_current(&self) -> bool {
-        drop(self.now());
+        drop(self.current_config());
         !lock(&self.known).authorities.has_failed_for(PATIENCE)
     }
 
     /// The current configuration, and its number.
-    fn now(&self) -> (TlsConfig, u64) {
+    fn current_config(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
         let stay = |fault: String, what| {
@@ -159,7 +159,7 @@ impl Certificates {
             match config(&self.files, &self.side, known.own.get(), &known.authorities.get().pem) {
                 Ok(config) => {
                     known.number += 1;
-                    known.config = config.numbered(known.number);
+                    known.config = config.with_number(known.number);
                 }
                 Err(fault) => stay(fault, "the former certificates stay"),
             }
@@ -190,7 +190,7 @@ impl TlsRole {
     }
 
     /// Returns the missing part of a wrap for this side.
-    fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
+    fn missing_part(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
             TlsRole::Server if files.certificate.is_none() => {
                 Some("it has no `certificate` and `key`, which a server needs")

@@ -150,7 +150,7 @@ impl TlsConfig {
 
     /// Sets a number that distinguishes the verdicts of this configuration from those of others.
     #[must_use]
-    pub fn numbered(self, number: u64) -> Self {
+    pub fn with_number(self, number: u64) -> Self {
         TlsConfig { number, ..self }
     }
 

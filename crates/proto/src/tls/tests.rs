@@ -225,7 +225,7 @@ fn pinned_certificates_need_no_matching_name() {
 #[test]
 fn clients_prove_what_they_are() {
     let clients = certificates::CA.as_bytes();
-    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap().numbered(7);
+    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap().with_number(7);
     let with = |own| TlsConfig::client(clients, [], own, Some("localhost"), "", Versions::Tls13).unwrap();
     let alice = identity(certificates::CLIENT, certificates::CLIENT_KEY);
     let mut ends = pair(&with(Some(alice)), &at);

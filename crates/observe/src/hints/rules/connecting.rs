@@ -2,7 +2,7 @@
 
 use super::{LATELY, PATIENCE, hint};
 use crate::event_text::{self, errno};
-use crate::hints::{Hint, Level, RuleInput, counted, shown};
+use crate::hints::{Hint, Level, RuleInput, format_count, readable_name};
 use crate::{Endpoint, EndpointState, Socket};
 
 pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
@@ -25,9 +25,9 @@ pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &
         _ => "Look at the name, the route and the firewall between the two hosts.",
     };
     let given_up = if endpoint.state == EndpointState::Stopped { "; it is not tried again" } else { "" };
-    hint(socket, Level::Trouble, "connect-failed", seconds).says(
-        format!("{} cannot connect to {}: {}", socket.type_name, shown(endpoint), endpoint.reason),
-        format!("{} in {seconds} s{given_up}", counted(endpoint.failures, "attempt")),
+    hint(socket, Level::Trouble, "connect-failed", seconds).with_text(
+        format!("{} cannot connect to {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
+        format!("{} in {seconds} s{given_up}", format_count(endpoint.failures, "attempt")),
         advice,
     )
 }
@@ -71,9 +71,14 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
         _ => "Something else than ZeroMQ is at the other end, or a port is mixed up.".to_owned(),
     };
     let whom = if endpoint.bound { "peers that come to" } else { "the peer at" };
-    hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).says(
-        format!("{} and {whom} {} do not get on: {}", socket.type_name, shown(endpoint), endpoint.reason),
-        format!("{} failed, the first one {seconds} s ago", counted(endpoint.failures, "handshake")),
+    hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).with_text(
+        format!(
+            "{} and {whom} {} do not get on: {}",
+            socket.type_name,
+            readable_name(endpoint),
+            endpoint.reason
+        ),
+        format!("{} failed, the first one {seconds} s ago", format_count(endpoint.failures, "handshake")),
         advice,
     )
 }

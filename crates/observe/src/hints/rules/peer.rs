@@ -1,7 +1,7 @@
 //! Rules about the queues of a peer: full, dropping messages, or not read.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, about, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, format_short, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Largest step by which the count of messages queued for the program falls.
@@ -44,17 +44,17 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
             0 => "at no look".to_owned(),
             percent => format!("for {percent} % of the time"),
         };
-        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).says(
+        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).with_text(
             format!(
                 "{} drops messages for {name}, which keeps up, in bursts: its high-water mark is too small",
                 socket.type_name
             ),
             format!(
                 "{} of {} dropped lately; room for {}, full {how_often}; {} wait now",
-                about(more),
-                about(read + more),
-                counted(peer.limit_out, "message"),
-                about(peer.queued_out)
+                format_short(more),
+                format_short(read + more),
+                format_count(peer.limit_out, "message"),
+                format_short(peer.queued_out)
             ),
             "Raise ZMQ_SNDHWM to what is sent at once (0 is no limit), or send more evenly.",
         );
@@ -63,9 +63,14 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
         (Some(before), Some(dropped)) => {
             let read = scene.rate(taken(peer).saturating_sub(taken(before))).unwrap_or(0);
             let all = read + dropped;
-            format!("it takes {}/s of {}/s; {} dropped in all", about(read), about(all), about(peer.dropped))
+            format!(
+                "it takes {}/s of {}/s; {} dropped in all",
+                format_short(read),
+                format_short(all),
+                format_short(peer.dropped)
+            )
         }
-        _ => format!("{} dropped, {} sent", about(peer.dropped), about(peer.messages_out)),
+        _ => format!("{} dropped, {} sent", format_short(peer.dropped), format_short(peer.messages_out)),
     };
     let advice = if is_publisher(socket) {
         "Make the subscriber faster, or subscribe it to less. A higher ZMQ_SNDHWM here and ZMQ_RCVHWM there only help with bursts; ZMQ_XPUB_NODROP holds all others up instead."
@@ -73,7 +78,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
         "Make the receiver faster, or raise ZMQ_SNDHWM for bursts."
     };
     let begun = hint(socket, Level::Warning, "drops", more).about(peer);
-    begun.says(
+    begun.with_text(
         format!("{} drops messages for {name}, which does not keep up", socket.type_name),
         evidence,
         advice,
@@ -98,7 +103,7 @@ pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Optio
     };
     let level = if is_publisher(socket) { Level::Warning } else { Level::Trouble };
     let blocks = if is_publisher(socket) { "messages are dropped" } else { "sending waits" };
-    hint(socket, level, "queue-full", seconds).about(peer).says(
+    hint(socket, level, "queue-full", seconds).about(peer).with_text(
         format!("The queue of {} to {name} is full, so {blocks}: {why}", socket.type_name),
         format!("{} of {} messages for {seconds} s", peer.queued_out, peer.limit_out),
         advice,
@@ -126,7 +131,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
                   has returned), or has forgotten the socket.";
     let waiting = match peer.queued_in {
         1 => "1 message waits".to_owned(),
-        more => format!("{} wait", counted(more, "message")),
+        more => format!("{} wait", format_count(more, "message")),
     };
     if peer.queued_in < STEP && peer.full_in_since == 0 {
         // The program may have taken the messages without checking for more.
@@ -134,7 +139,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
         if seconds < 2 * BUSY || peer.messages_in != before.messages_in {
             return None;
         }
-        return hint(socket, Level::Warning, "not-received", seconds).about(peer).says(
+        return hint(socket, Level::Warning, "not-received", seconds).about(peer).with_text(
             format!("The program has not looked at {name} since something came{from}"),
             format!("{waiting}, as far as can be seen, for {seconds} s"),
             advice,
@@ -146,7 +151,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
         return None;
     }
     let full = if peer.full_in_since > 0 { ", which is all that ZMQ_RCVHWM lets wait" } else { "" };
-    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).says(
+    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).with_text(
         format!("The program does not receive what has come to {name}{from}"),
         format!("{waiting}, and hardly one was taken for {seconds} s{full}"),
         advice,

@@ -13,7 +13,7 @@ pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     if seconds >= LATELY {
         return None;
     }
-    hint(&socket, Level::Trouble, "too-many-files", count).says(
+    hint(&socket, Level::Trouble, "too-many-files", count).with_text(
         format!("{} cannot accept peers: {}", scene.name_of(&socket), last.reason),
         format!("{count} times lately, the last one {seconds} s ago"),
         "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close what is not used.",
@@ -31,7 +31,7 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
         .collect();
     let first = open.first().filter(|_| seconds >= PATIENCE)?;
     let are = if open.len() == 1 { "1 socket is".to_owned() } else { format!("{} sockets are", open.len()) };
-    hint(first, Level::Trouble, "open-at-exit", seconds).says(
+    hint(first, Level::Trouble, "open-at-exit", seconds).with_text(
         format!("The program waits for its end: {are} still open"),
         format!("since {seconds} s; one is {}", scene.name_of(first)),
         "Close each socket before zmq_ctx_term, also those of other threads.",
@@ -43,7 +43,7 @@ pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
     if omitted == 0 {
         return None;
     }
-    hint(&Socket::default(), Level::Note, "left-out", omitted).says(
+    hint(&Socket::default(), Level::Note, "left-out", omitted).with_text(
         "Not all sockets and peers are shown".to_owned(),
         format!("{omitted} had no room in the file of counters"),
         "What is said here may not be all.",

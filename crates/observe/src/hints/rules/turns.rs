@@ -1,7 +1,7 @@
 //! The turns of REQ and REP: which end must send the next message.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Reports calls that were refused because they were out of turn.
@@ -11,7 +11,8 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
         return None;
     }
     let name = scene.name_of(socket);
-    let calls = if more == 1 { "1 call was".to_owned() } else { format!("{} were", counted(more, "call")) };
+    let calls =
+        if more == 1 { "1 call was".to_owned() } else { format!("{} were", format_count(more, "call")) };
     let evidence = format!("{calls} refused lately (EFSM), {} in all", socket.out_of_turn);
     if socket.type_name == "REQ" {
         let (what, advice) = match awaited(scene, socket) {
@@ -29,12 +30,13 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
                 "A REQ sends, then receives, then sends: one message each, with all its parts.",
             ),
         };
-        return hint(socket, Level::Warning, "out-of-step", more).says(what, evidence, advice);
+        return hint(socket, Level::Warning, "out-of-step", more).with_text(what, evidence, advice);
     }
     // If several peers have sent requests, the program has taken the earliest request.
-    let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
+    let owed =
+        scene.peers_of(socket.id).filter(|peer| has_unanswered_request(peer)).min_by_key(|peer| peer.last_in);
     let Some(peer) = owed else {
-        return hint(socket, Level::Warning, "out-of-step", more).says(
+        return hint(socket, Level::Warning, "out-of-step", more).with_text(
             format!("{name} is used out of turn"),
             evidence,
             "A REP receives, then replies, then receives: one message each, with all its parts.",
@@ -43,7 +45,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     let seconds = scene.seconds(peer.last_in);
     // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
-    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).says(
+    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).with_text(
         format!("{name} has not replied to {}, and receives again", peer_name(peer)),
         format!("its request came {seconds} s ago; {evidence}"),
         "A REP replies to each request before it receives the next one, also where it fails: send the error. A ROUTER \
@@ -73,7 +75,7 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
         return None;
     }
     let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
-    begun.says(
+    begun.with_text(
         format!("REQ waits for a reply of {}", peer_name(peer)),
         format!("its request was sent {seconds} s ago"),
         "See what the peer does with the request. A REQ whose request or reply was lost waits for ever: set \
@@ -83,7 +85,7 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
 
 /// True if a REP has received more requests from a peer than it has replied to. The request of a
 /// REQ counts as waiting even after the program has taken it.
-fn owes(peer: &Peer) -> bool {
+fn has_unanswered_request(peer: &Peer) -> bool {
     peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
 }
 
@@ -94,7 +96,7 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     }
     // A reply that was lost with a connection is not owed. In that case the REP has sent a later
     // message.
-    let owed = |peer: &&Peer| owes(peer) && peer.last_in > peer.last_out;
+    let owed = |peer: &&Peer| has_unanswered_request(peer) && peer.last_in > peer.last_out;
     let peer = scene.peers_of(socket.id).filter(owed).min_by_key(|peer| peer.last_in)?;
     let seconds = scene.seconds(peer.last_in);
     if seconds < BUSY {
@@ -103,10 +105,10 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     let waiting = scene.peers_of(socket.id).filter(owed).count() - 1;
     let others = match waiting {
         0 => String::new(),
-        more => format!("; {} wait behind it", counted(more as u64, "request")),
+        more => format!("; {} wait behind it", format_count(more as u64, "request")),
     };
     let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
-    begun.says(
+    begun.with_text(
         format!("{} has a request of {}, and has not replied", scene.name_of(socket), peer_name(peer)),
         format!("it came {seconds} s ago{others}"),
         "See what the thread of this socket is doing: it is at this request still, or does not receive. Until it has \
