@@ -458,7 +458,7 @@ impl EventLoop {
         }
     }
 
-    /// Calls `source.timer` after this time. Returns the timer's key.
+    /// Calls `source.on_timer` after this time. Returns the timer's key.
     pub(crate) fn set_timer<S: EventSource + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
         let weak: Weak<S> = Arc::downgrade(source);
         self.timer_keys += 1;
