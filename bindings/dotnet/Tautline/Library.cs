@@ -38,7 +38,7 @@ namespace Tautline
                     return null;
                 using (var context = new Context())
                 {
-                    int number = context.Get(Option.TautlineVersion);
+                    int number = context.GetOption(Option.TautlineVersion);
                     return new Version(number / 10000, number / 100 % 100, number % 100);
                 }
             }

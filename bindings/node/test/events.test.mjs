@@ -68,7 +68,7 @@ test("an event has both ends, the peer and the reason", async t => {
   const { local, remote } = await reached
   assert.deepEqual(await came, { type: "accept", address, local: address, remote: local })
   assert.equal(remote, address)
-  const peer = { routingId: Buffer.from("joe"), host: "127.0.0.1" }
+  const peer = { routingId: Buffer.from("joe"), peerAddress: "127.0.0.1" }
   assert.deepEqual(await shaken, { type: "handshake", address, local: address, remote: local, ...peer })
   dealer.close()
   assert.deepEqual(await lost, {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::kv::{self, Entry, Operation, Store};
 use futures_util::StreamExt;
 use tautline_names::{
-    Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, unmirror,
+    Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, remove_mirrored,
 };
 
 use crate::config::{Login, Nats as Settings, Tls};
@@ -103,7 +103,7 @@ impl Agent {
                 () = stop.wait_requested() => return,
                 // After a reconnect, start a new session, which reads the whole bucket. Changes
                 // between the two connections were missed.
-                () = connection.renewed() => continue,
+                () = connection.wait_for_reconnect() => continue,
                 Err(why) = self.session(nats) => why,
             };
             if nats.is_connected() {
@@ -248,7 +248,7 @@ impl Agent {
     /// Removes an entry of another host from the folder.
     fn drop_remote(&mut self, key: &str) {
         if let Some(Remote { host, entry, .. }) = self.remote.remove(key)
-            && let Err(error) = unmirror(&self.folder, &host, &entry)
+            && let Err(error) = remove_mirrored(&self.folder, &host, &entry)
             && error.kind() != io::ErrorKind::NotFound
         {
             notice!("names: {:?} of {host:?}: {error}", entry.name);

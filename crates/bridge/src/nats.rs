@@ -114,7 +114,7 @@ impl Nats {
     pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, BridgeError> {
         for stream in &config.streams {
             let made = self
-                .persist(stop, stream.line, || self.streams.get_or_create_stream(made_of(stream)))
+                .persist(stop, stream.line, || self.streams.get_or_create_stream(stream_config(stream)))
                 .await?;
             if made.is_none() {
                 return Ok(None);
@@ -170,7 +170,7 @@ pub struct Connection(watch::Receiver<u64>);
 
 impl Connection {
     /// Returns after a reconnect that follows the creation of this handle.
-    pub async fn renewed(&mut self) {
+    pub async fn wait_for_reconnect(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
         }
@@ -216,7 +216,7 @@ fn refusal(error: &jetstream::Error) -> Option<String> {
 }
 
 /// Returns the configuration of a stream as the file describes it.
-fn made_of(wanted: &Stream) -> stream::Config {
+fn stream_config(wanted: &Stream) -> stream::Config {
     stream::Config {
         name: wanted.name.clone(),
         subjects: wanted.subjects.clone(),

@@ -240,7 +240,7 @@ impl Bridge {
             }
             let (socket, counters) = match kept.remove(&route.name) {
                 Some((link, socket, counters)) => {
-                    let goes_on = link == route.link && takes(&route.job);
+                    let goes_on = link == route.link && may_hold_messages(&route.job);
                     (socket.filter(|_| goes_on), counters)
                 }
                 None => (None, Arc::default()),
@@ -281,7 +281,7 @@ async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) 
 }
 
 /// True if the socket of such a route may hold messages that senders have sent.
-fn takes(job: &Job) -> bool {
+fn may_hold_messages(job: &Job) -> bool {
     matches!(job, Job::Publish | Job::Stored { .. })
 }
 

@@ -99,7 +99,7 @@ impl Mapping {
 
     /// Returns the NATS subjects for a subscription to the topics with this prefix. They cover all
     /// topics that may match, and as few others as subjects allow.
-    pub fn wanted(&self, prefix: &[u8]) -> Vec<String> {
+    pub fn subscription_subjects(&self, prefix: &[u8]) -> Vec<String> {
         let all = || vec![self.filter()];
         if !self.open {
             return all();
@@ -139,7 +139,7 @@ pub fn filters(subject: &str) -> impl Iterator<Item = String> {
 
 /// True if a stream with this filter accepts a subject: `*` stands for one token, `>` for all
 /// tokens that follow.
-pub fn takes(filter: &str, subject: &str) -> bool {
+pub fn filter_matches(filter: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for wanted in filter.split('.') {
         match tokens.next() {
@@ -217,12 +217,12 @@ mod tests {
         for (filter, subject) in
             [("s.>", "s.a"), ("s.>", "s.a.b"), ("s.*", "s.a"), ("a.*.c", "a.b.c"), ("s", "s")]
         {
-            assert!(takes(filter, subject), "{filter} {subject}");
+            assert!(filter_matches(filter, subject), "{filter} {subject}");
         }
         for (filter, subject) in
             [("s.>", "s"), ("s.>", "t.a"), ("s.*", "s.a.b"), ("a.*.c", "a.b.d"), ("s", "s.a")]
         {
-            assert!(!takes(filter, subject), "{filter} {subject}");
+            assert!(!filter_matches(filter, subject), "{filter} {subject}");
         }
     }
 
@@ -266,9 +266,9 @@ mod tests {
         assert_eq!(mapping.subject(b"md/EUR").as_deref(), Some("p.EUR"));
         assert_eq!(mapping.topic("p.EUR").as_deref(), Some(&b"md/EUR"[..]));
         assert_eq!(mapping.subject(b"other"), None);
-        assert_eq!(mapping.wanted(b"m"), ["p.>"]);
-        assert_eq!(mapping.wanted(b"md/EUR/"), ["p.EUR.>"]);
-        assert!(mapping.wanted(b"x").is_empty());
+        assert_eq!(mapping.subscription_subjects(b"m"), ["p.>"]);
+        assert_eq!(mapping.subscription_subjects(b"md/EUR/"), ["p.EUR.>"]);
+        assert!(mapping.subscription_subjects(b"x").is_empty());
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let topics = ["", "a", "ab", "a/", "a/b", "a/bc", "a/b/c", "/", "/x", "//", "a.b/c", "a.b/cd", "b"];
         let mapping = open(b'/');
         for prefix in prefixes {
-            let wanted = mapping.wanted(prefix.as_bytes());
+            let wanted = mapping.subscription_subjects(prefix.as_bytes());
             for topic in topics.iter().filter(|topic| topic.starts_with(prefix)) {
                 let subject = mapping.subject(topic.as_bytes()).unwrap();
                 assert!(
@@ -286,11 +286,11 @@ mod tests {
                 );
             }
         }
-        assert_eq!(mapping.wanted(b"a/b"), ["p.a.>"]);
+        assert_eq!(mapping.subscription_subjects(b"a/b"), ["p.a.>"]);
         let tokens = Mapping::new("p.>", b"", b'/', true).unwrap();
-        assert_eq!(tokens.wanted(b"a/b"), ["p.a.b", "p.a.b.>"]);
-        assert_eq!(tokens.wanted(b"a/"), ["p.a.>"]);
-        assert_eq!(tokens.wanted(b""), ["p.>"]);
+        assert_eq!(tokens.subscription_subjects(b"a/b"), ["p.a.b", "p.a.b.>"]);
+        assert_eq!(tokens.subscription_subjects(b"a/"), ["p.a.>"]);
+        assert_eq!(tokens.subscription_subjects(b""), ["p.>"]);
     }
 
     #[test]

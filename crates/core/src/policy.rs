@@ -210,7 +210,7 @@ impl Guard {
                     "refuses",
                     &format!("{verb} {} of {socket_type}", asked.endpoint),
                 );
-                return refused(self.by(&verdict));
+                return refused(self.rule_label(&verdict));
             }
             Action::Warn => {
                 self.report_verdict(
@@ -227,12 +227,12 @@ impl Guard {
                 &format!("cannot wrap ({why})"),
                 &format!("{verb} {}", asked.endpoint),
             );
-            refused(format!("{} cannot wrap ({why})", self.by(&verdict)))
+            refused(format!("{} cannot wrap ({why})", self.rule_label(&verdict)))
         })
     }
 
     /// The name of a rule, for events.
-    fn by(&self, verdict: &PolicyDecision) -> String {
+    fn rule_label(&self, verdict: &PolicyDecision) -> String {
         format!("rule `{}` of {}", verdict.rule.as_deref().unwrap_or_default(), self.place)
     }
 

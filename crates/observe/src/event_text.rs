@@ -62,7 +62,7 @@ pub fn event_reason(event: u32, value: u64) -> String {
         0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED | TOPIC_REFUSED => system(value),
         NAME if value != 0 => system(value),
         0x2000 => protocol(value).to_owned(),
-        0x4000 => refused(value).to_owned(),
+        0x4000 => zap_status_text(value).to_owned(),
         LOST if value == 0 => "the peer has ended it".to_owned(),
         LOST if value >= 0x1000_0000 => protocol(value).to_owned(),
         LOST => system(value),
@@ -100,7 +100,7 @@ fn protocol(code: u64) -> &'static str {
     }
 }
 
-fn refused(status: u64) -> &'static str {
+fn zap_status_text(status: u64) -> &'static str {
     match status {
         300 => "refused for now",
         400 => "refused",

@@ -44,4 +44,4 @@
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "tracing")]
-pub(crate) use events::{refused, report_events};
+pub(crate) use events::{report_events, report_refusal};

@@ -170,8 +170,8 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Bridg
     let job = match (promise.as_str(), socket) {
         ("as it comes", T::Sub | T::Pull) => Job::Publish,
         ("as it comes", _) => deliver(&mut raw, lines)?,
-        ("stored", _) => stored(&mut raw, lines, line)?,
-        ("worked off", _) => worked_off(&mut raw, lines, line)?,
+        ("stored", _) => parse_stored(&mut raw, lines, line)?,
+        ("worked off", _) => parse_work_queue(&mut raw, lines, line)?,
         _ => replay(&mut raw, lines, line)?,
     };
     let notify = matches!(job, Job::WorkedOff { .. }) && socket == T::Router;
@@ -257,14 +257,14 @@ fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, BridgeError> 
     Ok(Job::Deliver { group, queue, subscriptions: subscriptions.unwrap_or(SUBSCRIPTIONS) })
 }
 
-fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
+fn parse_stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
     let id_part = within(raw.id_part.take(), lines, "id_part", 0..=4095)?;
     Ok(Job::Stored { stream, window, id_part })
 }
 
-fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
+fn parse_work_queue(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let consumer = raw.consumer.take().ok_or_else(|| {
         BridgeError::new(

@@ -201,7 +201,7 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
             TapEvent::Time => {}
             TapEvent::Ended => {
                 view.end()?;
-                return ended(source, limits.count.is_some_and(|count| number < count));
+                return report_end(source, limits.count.is_some_and(|count| number < count));
             }
         }
         if limits.count.is_some_and(|count| number >= count)
@@ -213,7 +213,7 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
 }
 
 /// Reports that the program has ended, `early` or not.
-fn ended(source: &Source, early: bool) -> Result<()> {
+fn report_end(source: &Source, early: bool) -> Result<()> {
     let process = source.reading.process.pid;
     match source.end() {
         CloseReason::Died => Err(Failure::failed(format!("the process {process} has died"))

@@ -114,7 +114,7 @@ impl Finder {
     }
 
     /// Owner: ends the search and returns all current paths, which the owner must give up.
-    pub(crate) fn end(&self) -> Vec<(Arc<str>, NamePath)> {
+    pub(crate) fn end_search(&self) -> Vec<(Arc<str>, NamePath)> {
         let mut state = lock(&self.state);
         state.over = true;
         let mut ways = std::mem::take(&mut state.paths);
@@ -275,7 +275,7 @@ impl NameFollower for Finder {
         driver.post(Box::new(move |turn| self.apply_endpoints(turn, version, &wanted, plans)));
     }
 
-    fn refused(&self, resolver: &str, endpoint: &str) {
+    fn report_refused_endpoint(&self, resolver: &str, endpoint: &str) {
         let why = format!("{resolver} gives it for {}, which is not allowed", self.given);
         let number = Error::Invalid.errno() as u32;
         self.site.events.emit_because(

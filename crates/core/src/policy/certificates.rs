@@ -76,7 +76,7 @@ impl Certificates {
             })?),
         };
         let by = |what| format!("`{}`: {what}", wrap.name);
-        if let Some(lack) = side.lacks(&files) {
+        if let Some(lack) = side.missing_part(&files) {
             return Err(by(lack.to_owned()));
         }
         let own_paths = [&files.certificate, &files.key].into_iter().flatten().cloned().collect();
@@ -115,7 +115,7 @@ impl Certificates {
             asked.parsed,
             matches!(self.side, TlsRole::Server),
             options,
-            Arc::new(move || own.now().0),
+            Arc::new(move || own.current_config().0),
         )
     }
 
@@ -124,19 +124,19 @@ impl Certificates {
         if self.files.clients.is_none() {
             return true;
         }
-        let (config, revision) = self.now();
+        let (config, revision) = self.current_config();
         proof.passes(revision, |certificates| config.admits(certificates))
     }
 
     /// False if the authorities have changed and could not be read for a long time, so that new
     /// peers cannot be checked against them.
     pub(super) fn is_current(&self) -> bool {
-        drop(self.now());
+        drop(self.current_config());
         !lock(&self.known).authorities.has_failed_for(PATIENCE)
     }
 
     /// Returns the current configuration and its revision.
-    fn now(&self) -> (TlsConfig, u64) {
+    fn current_config(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
         let stay = |fault: String, what| {
@@ -191,7 +191,7 @@ impl TlsRole {
     }
 
     /// Returns the missing part of a wrap for this side.
-    fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
+    fn missing_part(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
             TlsRole::Server if files.certificate.is_none() => {
                 Some("it has no `certificate` and `key`, which a server needs")

@@ -77,7 +77,7 @@ fn known(text: &str) -> Option<&str> {
 }
 
 /// Reports a peer that the handler refused.
-pub(crate) fn refused(request: &Request, verdict: &Verdict) {
+pub(crate) fn report_refusal(request: &Request, verdict: &Verdict) {
     if verdict.is_admitted() {
         return;
     }

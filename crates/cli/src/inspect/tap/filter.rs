@@ -71,7 +71,7 @@ impl Filter {
     /// A one-line description of the mistake.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
-        let node = parser.or()?;
+        let node = parser.parse_or()?;
         match parser.next() {
             None => Ok(Filter(Arc::new(node))),
             Some(token) => Err(format!("{} where nothing more should come", token.quoted())),
@@ -200,38 +200,38 @@ impl Parser {
     }
 
     /// Consumes the next token if it equals `token`.
-    fn takes(&mut self, token: &Token) -> bool {
+    fn consume(&mut self, token: &Token) -> bool {
         let comes = self.tokens.get(self.at) == Some(token);
         self.at += usize::from(comes);
         comes
     }
 
-    fn or(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.and()?];
-        while self.takes(&Token::Word("or".to_owned())) {
-            nodes.push(self.and()?);
+    fn parse_or(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.parse_and()?];
+        while self.consume(&Token::Word("or".to_owned())) {
+            nodes.push(self.parse_and()?);
         }
         Ok(Node::Or(nodes))
     }
 
-    fn and(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.not()?];
-        while self.takes(&Token::Word("and".to_owned())) {
-            nodes.push(self.not()?);
+    fn parse_and(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.parse_not()?];
+        while self.consume(&Token::Word("and".to_owned())) {
+            nodes.push(self.parse_not()?);
         }
         Ok(Node::And(nodes))
     }
 
-    fn not(&mut self) -> Result<Node, String> {
+    fn parse_not(&mut self) -> Result<Node, String> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err("too deep".to_owned());
         }
-        let node = if self.takes(&Token::Word("not".to_owned())) {
-            Node::Not(Box::new(self.not()?))
-        } else if self.takes(&Token::Sign("(")) {
-            let node = self.or()?;
-            if !self.takes(&Token::Sign(")")) {
+        let node = if self.consume(&Token::Word("not".to_owned())) {
+            Node::Not(Box::new(self.parse_not()?))
+        } else if self.consume(&Token::Sign("(")) {
+            let node = self.parse_or()?;
+            if !self.consume(&Token::Sign(")")) {
                 return Err("no \")\"".to_owned());
             }
             node

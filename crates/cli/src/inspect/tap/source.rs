@@ -208,7 +208,7 @@ impl Source {
         let until = Instant::now() + FAREWELL;
         // The counters file is removed after the tap. It remains if the process died too early.
         while self.found.path.exists() {
-            if !lives(self.found.pid) {
+            if !is_alive(self.found.pid) {
                 return CloseReason::Died;
             }
             if Instant::now() >= until {
@@ -221,7 +221,7 @@ impl Source {
 }
 
 /// True if a process with this number exists and is not a zombie.
-fn lives(pid: u32) -> bool {
+fn is_alive(pid: u32) -> bool {
     let state = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat")));
     // The state follows the name, which may contain any character.
     let state = state.ok().and_then(|text| text.rsplit_once(") ").map(|(_, behind)| behind.to_owned()));
