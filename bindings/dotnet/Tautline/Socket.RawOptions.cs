@@ -176,7 +176,7 @@ namespace Tautline
 
         static Exception DoesNotCount()
         {
-            return new NotSupportedException("The library that was loaded does not count.");
+            return new NotSupportedException("The loaded libzmq has no counters: use Tautline.");
         }
 
         internal bool TryGetStatistics(out SocketStatistics statistics)

@@ -72,7 +72,7 @@ SYSTEMS = [
         witness="ask",
         rule="handshake-failed",
         where="vault",
-        words=r"REP and peers that come to tcp://127\.0\.0\.1:5601.*a key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
+        words=r"REP and peers that come to tcp://127\.0\.0\.1:5601.*a CURVE key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
         also=("ask", "handshake-failed", r"REQ and the peer at tcp://127\.0\.0\.1:5601.* ZMQ_CURVE_SERVERKEY"),
         outside="the programs are not connected, as with a wrong port",
     ),
