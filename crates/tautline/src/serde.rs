@@ -85,7 +85,7 @@
 //! | `TooManyOpen` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
 //! | `MessageTooLong` | `{"error":"message_too_long","errno":90,"message":"the message is too long"}` |
 //! | `NameTooLong` | `{"error":"name_too_long","errno":36,"message":"the path or address is too long"}` |
-//! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"memory is exhausted"}` |
+//! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"out of memory"}` |
 //! | `Os` | `{"error":"os","errno":13,"message":"Permission denied (os error 13)"}` |
 //!
 //! The components of errors are serialized and deserialized: a
