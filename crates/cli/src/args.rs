@@ -207,7 +207,7 @@ pub struct Sending {
     /// Send one message with this part; repeat the option for each further part
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["message", "literal", "file"])]
     pub part: Vec<String>,
-    /// Send the messages of a file; - is standard input. With --in raw the whole file is one message
+    /// Send messages from a file; - is standard input. With --in raw, the whole file is one message
     #[arg(short = 'F', long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
     /// Format of files and standard input, if it differs from --format
