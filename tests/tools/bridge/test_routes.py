@@ -413,7 +413,7 @@ def test_tls(case):
     bridge.end()
     # The fault may be temporary, as a certificate can be renewed. The bridge reports it and retries.
     refused = case.keep(Bridge(case.write(text + "\n" + with_tls.replace(files["ca"], files["stranger"])), wait=False))
-    refused.until(lambda: any("cannot be reached" in line for line in refused.said))
+    refused.until(lambda: any("cannot connect to NATS" in line for line in refused.said))
 
 
 def identity(authority, name):
