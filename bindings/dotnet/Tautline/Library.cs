@@ -77,7 +77,7 @@ namespace Tautline
                 }
                 catch (DllNotFoundException cause)
                 {
-                    throw new DllNotFoundException("There is no " + Native.Name + " where the loader looks: install Tautline, put the "
+                    throw new DllNotFoundException("The loader does not find " + Native.Name + ": install Tautline, put the "
                         + "library beside the program, or name its folder in LD_LIBRARY_PATH. " + cause.Message, cause);
                 }
                 loaded = true;

@@ -43,7 +43,7 @@ namespace Tautline
         {
             Argument.NotNull(socket, nameof(socket));
             if (sockets.Contains(socket))
-                throw new ArgumentException("The socket is there already.", nameof(socket));
+                throw new ArgumentException("The poller already contains this socket.", nameof(socket));
             return Add(socket, 0, events);
         }
 

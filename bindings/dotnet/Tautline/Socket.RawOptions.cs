@@ -176,7 +176,7 @@ namespace Tautline
 
         static Exception StatisticsNotSupported()
         {
-            return new NotSupportedException("The library that was loaded has no statistics.");
+            return new NotSupportedException("The loaded libzmq has no counters: use Tautline.");
         }
 
         internal bool TryGetStatistics(out SocketStatistics statistics)

@@ -154,7 +154,7 @@ namespace Tautline
         {
             Argument.NotNull(parts, nameof(parts));
             if (parts.Count == 0)
-                throw new ArgumentException("A message has one part at least.", nameof(parts));
+                throw new ArgumentException("A message must have at least one part.", nameof(parts));
             // Check all parts before sending the first, because a partly sent message cannot be cancelled.
             foreach (var part in parts)
                 Argument.NotNull(part, nameof(parts));

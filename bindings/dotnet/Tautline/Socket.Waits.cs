@@ -74,7 +74,7 @@ namespace Tautline
         static int Milliseconds(int count, TimeSpan? timeout)
         {
             if (!Library.IsTautline)
-                throw new NotSupportedException("The library that was loaded does not tell.");
+                throw new NotSupportedException("The loaded libzmq does not support this: use Tautline.");
             if (count < 0)
                 throw new ArgumentOutOfRangeException(nameof(count));
             return timeout == null ? -1 : (int)Math.Max(0, Math.Min(int.MaxValue, timeout.Value.TotalMilliseconds));

@@ -81,7 +81,7 @@ namespace Tautline
                 Sockets.RemoveAll(each => !each.IsAlive);
                 name = name ?? Unused(socket.Type);
                 if (Sockets.Exists(each => each != before && each.Name == name))
-                    throw new ArgumentException("Another socket is metered by the name " + name + ".", nameof(name));
+                    throw new ArgumentException("Another meter already has the name " + name + ".", nameof(name));
                 if (meter == null)
                     Begin();
                 var added = new MeteredSocket(socket, name);
@@ -125,8 +125,8 @@ namespace Tautline
                 Each("direction", "out", all => all.QueuedOut),
                 Each("direction", "in", all => all.QueuedIn));
             Level("tautline.peers", "{peer}", "Peers that are connected, or being connected to.", Each(all => all.Peers));
-            Counter("tautline.reconnects", "{reconnect}", "Peers lost and found again.", Each(all => all.Reconnects));
-            Counter("tautline.connects.failed", "{connect}", "Attempts to connect that came to nothing.", Each(all => all.FailedConnects));
+            Counter("tautline.reconnects", "{reconnect}", "Connections lost and restored.", Each(all => all.Reconnects));
+            Counter("tautline.connects.failed", "{connect}", "Failed connection attempts.", Each(all => all.FailedConnects));
             Counter("tautline.handshakes.failed", "{handshake}", "Peers that broke off, or were not let in.", Each(all => all.FailedHandshakes));
         }
 

@@ -273,7 +273,7 @@ namespace Tautline
 
         static FormatException NoEvent()
         {
-            return new FormatException("Not an event of a monitor.");
+            return new FormatException("The message is not an event of a monitor.");
         }
     }
 }

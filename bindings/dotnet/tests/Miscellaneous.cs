@@ -94,7 +94,7 @@ namespace Tautline.Tests
             using (var pull = new PullSocket(context))
             {
                 Check.Fails(Errno.StateMachine, () => reply.Send("too early"));
-                Check.Says("Reply must receive a question first", () => reply.Send("too early"));
+                Check.Says("Reply must receive a request first", () => reply.Send("too early"));
                 Check.Fails(Errno.NotSupported, () => pull.Send("never"));
                 Check.Says("Pull sockets do not send", () => pull.Send("never"));
                 Check.Fails(Errno.InvalidArgument, () => reply.Bind("nonsense"));
@@ -274,7 +274,7 @@ namespace Tautline.Tests
                 connected.Connect(bound.Bind("tcp://127.0.0.1:*"));
                 var monitorEvent = monitor.Receive();
                 Check.Equal(0x11000001, monitorEvent.Value);
-                Check.Equal(Runner.OnTautline ? "a key is wrong" : "", monitorEvent.Reason);
+                Check.Equal(Runner.OnTautline ? "a CURVE key is wrong" : "", monitorEvent.Reason);
             }
         }
 

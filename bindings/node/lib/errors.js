@@ -61,8 +61,8 @@ function stateError(errno, type, sending) {
 
 // Texts by the number of the socket's type, for sending and for receiving.
 const turns = {
-  3: ["a Request must receive the reply to its last message first", "a Request must send first"],
-  4: ["a Reply must receive a request first", "a Reply must answer the last request first"],
+  3: ["a Request must receive the reply to its last request first", "a Request must send first"],
+  4: ["a Reply must receive a request first", "a Reply must reply to the last request first"],
 }
 
 // Throws if the result is an error, and returns it otherwise.

@@ -70,13 +70,13 @@ impl Nats {
                 ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
                     return Err(BridgeError::new(
                         settings.login_line,
-                        format!("NATS does not let the bridge in: {error}"),
+                        format!("NATS refused the login: {error}"),
                     ));
                 }
                 ConnectErrorKind::ServerParse => {
                     return Err(BridgeError::new(settings.line, error.to_string()));
                 }
-                _ if !told => notice!("NATS cannot be reached ({error}); trying again"),
+                _ if !told => notice!("cannot connect to NATS: {error}; retrying"),
                 _ => {}
             }
             told = true;
@@ -153,7 +153,7 @@ impl Nats {
                 return Err(BridgeError::new(line, what));
             }
             if !told {
-                notice!("JetStream does not answer ({error}); trying again");
+                notice!("JetStream does not reply: {error}; retrying");
                 told = true;
             }
             tokio::select! {

@@ -35,20 +35,23 @@ impl Mapping {
             None => (subject, false),
         };
         if subject == ">" || subject.is_empty() {
-            return Err("a subject begins with a literal token: `prices.>`".to_owned());
+            return Err("a subject must have a token before `>`, such as `prices.>`".to_owned());
         }
         let is_token = |token: &str| {
             !token.is_empty()
                 && token.bytes().all(|byte| byte > b' ' && byte != 0x7f && byte != b'*' && byte != b'>')
         };
         if subject.len() > SUBJECT_MAX / 2 || !subject.split('.').all(is_token) {
-            return Err("not a subject: tokens with dots between them, and `>` only as the last".to_owned());
+            return Err(
+                "not a valid subject: use tokens with dots between them, and `>` only as the last token"
+                    .to_owned(),
+            );
         }
         if subject.starts_with('$') || subject.starts_with("_INBOX") {
-            return Err("subjects that begin with `$` or `_INBOX` are those of NATS itself".to_owned());
+            return Err("subjects that begin with `$` or `_INBOX` are reserved by NATS".to_owned());
         }
         if !open && !topic.is_empty() {
-            return Err("`topic` goes with a subject that ends with `.>`".to_owned());
+            return Err("`topic` needs a subject that ends with `.>`".to_owned());
         }
         Ok(Mapping { subject: subject.to_owned(), open, topic: topic.to_vec(), separator, whole_tokens })
     }

@@ -54,7 +54,7 @@ pub fn run(args: &Bench) -> Result<()> {
     for text in &endpoints {
         if let Some(name) = text.strip_prefix("inproc://") {
             if args.end != BenchEnd::Both {
-                return Err(Failure::usage(format!("inproc://{name}: inproc stays within one process")));
+                return Err(Failure::usage(format!("inproc://{name}: inproc works only inside one process")));
             }
             report(args, &both(args, text)?)?;
             continue;
@@ -262,10 +262,11 @@ fn answer(rep: &mut Rep) -> tautline::Result<()> {
 
 fn timeout_failure(args: &Bench, error: Error) -> Failure {
     match (error, args.timeout) {
-        (Error::WouldBlock, Some(time)) => {
-            Failure::new(Code::Timeout, format!("nothing came for {}", humantime::format_duration(time)))
-                .hint("is the other end running, and does its socket type match this one?")
-        }
+        (Error::WouldBlock, Some(time)) => Failure::new(
+            Code::Timeout,
+            format!("no message arrived for {}", humantime::format_duration(time)),
+        )
+        .hint("is the other end running, and does its socket type match this one?"),
         (error, _) => error.into(),
     }
 }
@@ -289,7 +290,7 @@ fn report(args: &Bench, outcome: &Outcome) -> Result<()> {
     }
     if let Some(trip) = &outcome.round_trip {
         text += &format!(
-            "  round trip  {} median, {} at 99 %, {} to {} ({} of them)\n",
+            "  round trip  {} median, {} at 99 %, {} to {} ({} round trips)\n",
             micros(trip.median_us),
             micros(trip.p99_us),
             micros(trip.least_us),

@@ -38,7 +38,7 @@ impl Signals {
     /// Takes over the signals: they no longer terminate the process directly. An ignored SIGHUP
     /// stays ignored, for `nohup`.
     pub fn watch() -> Result<Signals, Failure> {
-        Signals::register().map_err(|error| Failure::failed(format!("signals: {error}")))
+        Signals::register().map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
     }
 
     fn register() -> io::Result<Signals> {

@@ -279,7 +279,9 @@ impl Directory {
                 self.changed.notify_all();
             }
             Ok(false) => {}
-            Err(fault) => drop(report_in_background(&format!("{fault}; the former names stay in force"))),
+            Err(fault) => {
+                drop(report_in_background(&format!("{fault}; the last valid names file stays in force")))
+            }
         }
     }
 
@@ -290,7 +292,7 @@ impl Directory {
             for name in due {
                 let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
                 let answer =
-                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver has panicked".to_owned()));
+                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver panicked".to_owned()));
                 self.note(resolver, &name, answer);
             }
         }

@@ -226,7 +226,7 @@ impl Subscriptions {
             self.wide = true;
             let most = self.most;
             self.course.report_problem(format_args!(
-                "subscribers want more than `max_subscriptions` ({most}) topics: \
+                "subscribers use more than `max_subscriptions` ({most}) topics, so \
                  NATS sends all messages of the route"
             ));
             self.subscribe_subjects(&[], WIDE).await;

@@ -264,7 +264,9 @@ async fn publish_until_stored(
                 };
                 if unheard == UNHEARD {
                     let subject = &message.subject;
-                    return Err(format!("NATS does not answer for {subject}: may the bridge publish to it?"));
+                    return Err(format!(
+                        "NATS does not reply for the subject {subject}: check that the bridge may publish to it"
+                    ));
                 }
                 if error.kind() == PublishErrorKind::StreamNotFound
                     && let Some(what) = missing_subject_reason(course, stream, &message.subject).await
@@ -314,7 +316,7 @@ async fn missing_subject_reason(course: &RouteContext, stream: &str, subject: &s
     let found = course.nats.streams.get_stream(stream).await.ok()?;
     let subjects = &found.cached_info().config.subjects;
     let has = subjects.iter().any(|filter| filter_matches(filter, subject));
-    (!has).then(|| format!("the stream {stream} does not take the subject {subject}"))
+    (!has).then(|| format!("the stream {stream} does not include the subject {subject}"))
 }
 
 /// True if the stored message with this number differs from the published one. A message that was

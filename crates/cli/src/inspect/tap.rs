@@ -196,7 +196,7 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
             TapEvent::Missed(count) => {
                 missed = missed.saturating_add(count);
                 let before = if missed > count { format!(", {missed} by now") } else { String::new() };
-                notice!("taut: {count} messages were missed{before}: this is too slow");
+                notice!("taut: {count} messages were missed{before}, because taut is too slow");
             }
             TapEvent::Time => {}
             TapEvent::Ended => {
@@ -217,7 +217,7 @@ fn report_end(source: &Source, early: bool) -> Result<()> {
     let process = source.reading.process.pid;
     match source.end() {
         CloseReason::Died => Err(Failure::failed(format!("the process {process} has died"))
-            .hint(format!("what it did last: taut show {process}"))),
+            .hint(format!("for its last state, use taut show {process}"))),
         CloseReason::Closed if early => Err(Failure::failed("the program has ended")),
         CloseReason::Closed => {
             notice!("taut: the program has ended");

@@ -86,7 +86,7 @@ impl Certificates {
             Some(path) => {
                 let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 if all.0.pem.is_empty() && matches!(side, TlsRole::Client(_)) {
-                    return Err(format!("{}: it contains no certificate to trust", path.display()));
+                    return Err(format!("{}: the file contains no certificate to trust", path.display()));
                 }
                 // A fault in the only file is a fault of the whole set.
                 match all.0.faults.first() {
@@ -140,16 +140,16 @@ impl Certificates {
         let mut known = lock(&self.known);
         let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
         let stay = |fault: String, what| {
-            drop(stderr_report::report_in_background(&format!("{fault}; {what} in force")))
+            drop(stderr_report::report_in_background(&format!("{fault}; the last valid {what} in force")))
         };
         let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
-            stay(fault, "the former certificate and key stay");
+            stay(fault, "certificate and key stay");
             false
         });
         let path = self.side.authorities(&self.files);
         let changed = theirs.refresh(|| path.map_or_else(|| Ok(Default::default()), |path| read(path)));
         let changed = changed.unwrap_or_else(|fault| {
-            stay(fault, "the former authorities stay");
+            stay(fault, "authorities stay");
             false
         });
         if changed {
@@ -162,7 +162,7 @@ impl Certificates {
                     known.revision += 1;
                     known.config = config.with_revision(known.revision);
                 }
-                Err(fault) => stay(fault, "the former certificates stay"),
+                Err(fault) => stay(fault, "certificates stay"),
             }
         }
         (known.config.clone(), known.revision)
@@ -174,7 +174,7 @@ impl CertificateState {
     fn report_faults(&mut self) {
         let faults = &self.authorities.get().faults;
         for fault in faults.iter().filter(|fault| !self.reported_faults.contains(fault)) {
-            drop(stderr_report::report_in_background(&format!("{fault}; it is not trusted")));
+            drop(stderr_report::report_in_background(&format!("{fault}; the file is not trusted")));
         }
         self.reported_faults.clone_from(faults);
     }
@@ -194,9 +194,9 @@ impl TlsRole {
     fn missing_part(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
             TlsRole::Server if files.certificate.is_none() => {
-                Some("it has no `certificate` and `key`, which a server needs")
+                Some("a server needs `certificate` and `key`, which are missing")
             }
-            TlsRole::Client(_) if files.trust.is_none() => Some("it has no `trust`, which a client needs"),
+            TlsRole::Client(_) if files.trust.is_none() => Some("a client needs `trust`, which is missing"),
             _ => None,
         }
     }
@@ -310,7 +310,7 @@ fn append(path: &Path, all: &mut Vec<u8>) -> std::io::Result<()> {
     all.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_end(all)?;
     if length as u64 > LONGEST {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
     }
     Ok(())
 }

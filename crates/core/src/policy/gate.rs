@@ -188,7 +188,7 @@ impl Gate {
         if keys && certificates {
             return Ok(());
         }
-        Err(Refusal("the list of clients has changed and cannot be read".to_owned()))
+        Err(Refusal("the list of clients changed and cannot be read".to_owned()))
     }
 
     /// Checks that the whole proof of a client is trusted.
@@ -239,7 +239,7 @@ impl Gate {
                 Err(Refusal(self.guard.rule_label(&verdict)))
             }
             Action::Warn => {
-                self.guard.report_peer(&verdict, "warns of", &self.endpoint, &peer);
+                self.guard.report_peer(&verdict, "warns about", &self.endpoint, &peer);
                 Ok(())
             }
             _ => Ok(()),

@@ -82,7 +82,7 @@ impl DealerWorkers {
             let mut ticket = Ticket::default();
             if let Err(error) = getrandom::fill(&mut ticket) {
                 queue.push_front(waiting);
-                return self.course.report_problem(format_args!("there are no random numbers: {error}"));
+                return self.course.report_problem(format_args!("the system has no random numbers: {error}"));
             }
             let Some(parts) = addressed(&self.course, &waiting.message, ticket.to_vec()).await else {
                 continue;
