@@ -42,7 +42,7 @@ class _BeforeZmq:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        # If an error occurs here, pyzmq still runs as it is installed.
+        # After an error here, pyzmq runs as it is installed.
         try:
             if name == "zmq":
                 from tautline_zmq import _library

@@ -3,8 +3,8 @@
 pyzmq queues an event for each call and asks the socket for its options and its readiness several times. The methods here
 first try the call without waiting. If it succeeds, the future is done at once. Else the call waits as in pyzmq, by ZMQ_FD.
 
-A task that always finds a message never gives way to other tasks by itself. After BURST such calls in a row, the call waits
-for the next turn of the event loop, although the socket is ready.
+While a task finds a message at each call, the other tasks do not run. So after BURST such calls in a row, a call waits for the
+next turn of the event loop, although the socket is ready.
 """
 
 import asyncio
