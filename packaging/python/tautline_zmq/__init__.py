@@ -42,7 +42,7 @@ class _BeforeZmq:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        # After an error here, pyzmq runs as it is installed.
+        # An error here must not stop the import: pyzmq then runs on its own library.
         try:
             if name == "zmq":
                 from tautline_zmq import _library
