@@ -124,9 +124,10 @@ class Case(unittest.TestCase):
         self.assertTrue(told["libraries"])
 
     def asynchronous(self, environment, patched, **variables):
-        result = environment.run(Path(__file__).parent / "asynchronous.py", **variables)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual(json.loads(result.stdout.splitlines()[-1])["patched"], patched)
+        for name in ("asynchronous.py", "asynchronous_edges.py", "asynchronous_turns.py"):
+            result = environment.run(Path(__file__).parent / name, **variables)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertEqual(json.loads(result.stdout.splitlines()[-1])["patched"], patched)
 
     def says(self, result, code, *texts):
         """Checks that the command ended with this code, with an empty stderr, and printed all these texts."""
@@ -288,7 +289,7 @@ asyncio.run(main())
         self.assertEqual(self.environment.run("-c", code).stdout, "b'to you' True\n")
 
     def test_the_ways_to_use_asyncio(self):
-        """asynchronous.py passes on both libraries, with the methods of pyzmq and with ours."""
+        """The cases of asynchronous*.py pass on both libraries, with the methods of pyzmq and with ours."""
         for variable, patched in (("0", False), ("library", False), ("asyncio", True), ("1", True)):
             with self.subTest(variable):
                 self.asynchronous(self.environment, patched, TAUTLINE_PYZMQ=variable)
