@@ -1,11 +1,13 @@
 """Makes `zmq.asyncio.Socket` faster on any libzmq. `patch` replaces five of its methods.
 
-The methods have two fast paths: a call that completes at once, and a single `recv` or `recv_multipart` that waits by ZMQ_FD.
-They do the same steps as pyzmq in the same order, but read fewer options of the socket. Every other case goes to pyzmq's
-method: other waiting calls, DONTWAIT, a closed socket, a terminated context, no running loop, overridden internals.
+The methods have two fast paths: a call that completes at once, and a single `recv` or
+`recv_multipart` that waits by ZMQ_FD. They do the same steps as pyzmq in the same order, but read
+fewer options of the socket. Every other case goes to pyzmq's method: several waiting calls,
+DONTWAIT, a closed socket, a terminated context, no running loop, overridden internals.
 
-A task that finds a message at each call never lets the other tasks run. So if the calls of a socket occupy the event loop for
-BURST calls or for TURN seconds, the `await` of the next one takes a turn of the loop. Its future is done nevertheless.
+A task that finds a message at each call never lets the other tasks run. So if the calls of a socket
+occupy the event loop for BURST calls or for TURN seconds, the `await` of the next one takes a turn
+of the loop. Its future is done nevertheless.
 """
 
 import asyncio
@@ -18,21 +20,23 @@ from tautline_zmq import _library
 # None before zmq.asyncio was imported, "" if it is patched, else the reason why it is not.
 outcome = None
 
-# Calls that complete in one turn of the event loop before the next turn is awaited. A turn costs some 10 us.
+# Calls that complete in one turn of the event loop before the next turn is awaited. A turn takes
+# about 10 us.
 BURST = 64
 # The same in seconds, for programs that compute between their calls.
 TURN = 0.0005
-# The clock starts at this number of calls. It starts at the first call if the last burst took a turn.
+# The clock starts at this number of calls, or at the first call if the last burst took a turn.
 FEW = 4
-# A receive after this number of calls in one turn expects another message. It tries to receive before it reads ZMQ_EVENTS, which
-# takes ten times as long.
+# A receive after this number of calls in one turn expects another message. It tries to receive
+# before it reads ZMQ_EVENTS, which takes ten times as long.
 EAGER = 2
 
 # pyzmq's major versions whose internals are known here.
 VERSIONS = range(25, 28)
 
 _METHODS = ("recv", "recv_multipart", "send", "send_multipart", "_handle_events")
-# Internals that the methods use or skip. If a subclass overrides one of them, pyzmq's methods serve its sockets.
+# Internals that the methods use or skip. If a subclass overrides one of them, pyzmq's methods serve
+# its sockets.
 _INTERNALS = (
     "_Future", "_default_loop", "_get_loop", "_init_io_state", "_add_recv_event", "_add_send_event", "_handle_recv", "_handle_send",
     "_handle_events", "_schedule_remaining_events", "_add_io_state", "_drop_io_state", "_update_handler", "_call_later", "_add_timeout",
@@ -41,7 +45,10 @@ _INTERNALS = (
 
 
 def find_spec(name, path, target):
-    """Returns the spec of zmq.asyncio by the other finders. Its loader patches the module after executing it. None if turned off."""
+    """Returns the spec of zmq.asyncio by the other finders, or None if the patch is off.
+
+    The spec's loader patches the module after executing it.
+    """
     global outcome
     outcome = _library.why_off("asyncio")
     if outcome:
@@ -70,7 +77,7 @@ def find_spec(name, path, target):
 
 
 def patch(module):
-    """Patches the class Socket of the module zmq.asyncio. Returns the reason if pyzmq is not one of the known versions, else ""."""
+    """Patches the class Socket of zmq.asyncio. Returns "", or the reason why it does not."""
     import zmq
     from zmq import _future
 
@@ -124,15 +131,16 @@ class _Burst:
         self.long = False
 
 
-# Tasks that were cancelled while they took a turn: the number of cancellation requests then, and the arguments of the error.
+# Tasks that were cancelled while they took a turn: the number of cancellation requests then, and
+# the arguments of the error.
 _cancelled = {}
 
 
 class _Turn(asyncio.Future):
     """A future that is done. Its `await` lets the other tasks run once.
 
-    The call has completed, so a cancellation in this turn must not lose its result. It arrives at the next `await` that waits,
-    as if it had come a moment later.
+    The call has completed, so a cancellation in this turn must not lose its result. It arrives at
+    the next `await` that waits, as if it had come a moment later.
     """
 
     def __await__(self):
@@ -151,7 +159,10 @@ class _Turn(asyncio.Future):
 
 
 def _cancel_again(task):
-    """Repeats the cancellation of a task that took a turn, unless a timeout or a group that has ended withdrew it."""
+    """Repeats the cancellation of a task that took a turn. Returns True if the task is cancelled.
+
+    A timeout or a group that has ended withdraws its request. Then this does nothing.
+    """
     if task not in _cancelled:
         return False
     requests, arguments = _cancelled.pop(task)
@@ -176,11 +187,12 @@ def _methods(cls, zmq, _future, has_args):
     no_args = {"args": ()} if has_args else {}
 
     def burst_of(self):
-        """Returns the burst of a socket. False if the class of the socket or of its blocking socket overrides internals."""
+        """Returns the burst of a socket. False if pyzmq's methods serve the socket."""
         known = type(self._shadow_sock) is Blocking and all(getattr(type(self), name) is getattr(cls, name) for name in _INTERNALS)
         if known:
             try:
-                # A REQ or REP that drops an invalid message raises Again in pyzmq, because ZMQ_EVENTS announced the message.
+                # A REQ or REP that drops an invalid message raises Again in pyzmq, because
+                # ZMQ_EVENTS announced the message.
                 known = _Burst(sys.maxsize if self._shadow_sock.get(zmq.TYPE) in (zmq.REQ, zmq.REP) else EAGER)
             except ZMQError:
                 # The socket is closed.
@@ -234,22 +246,25 @@ def _methods(cls, zmq, _future, has_args):
             burst = burst_of(self)
         if waiting or waiting is None or flags != 0 or not burst or loop is None:
             return slow(self, flags, copy, track)
-        socket = self._shadow_sock
+        socket, events = self._shadow_sock, None
         if burst.calls >= burst.eager and not self._state and not _cancelled:
             try:
                 message = getattr(socket, kind)(flags=DONTWAIT, copy=copy, track=track)
+            except Again:
+                events = 0
             except ZMQError:
-                # Nothing was received. ZMQ_EVENTS decides, as in pyzmq: a REQ may wait for the reply before it sends its request.
+                # ZMQ_EVENTS decides, as in pyzmq.
                 pass
             except Exception as error:
                 return failed(loop, error)
             else:
                 return received(burst, loop, socket, kind, message)
-        try:
-            events = socket.get(EVENTS)
-        except Exception:
-            return slow(self, flags, copy, track)
-        # A task that is being cancelled waits, and the wait ends at once. It would lose the message.
+        if events is None:
+            try:
+                events = socket.get(EVENTS)
+            except Exception:
+                return slow(self, flags, copy, track)
+        # A task that is being cancelled waits, and the wait ends at once. It would lose a message.
         if events & POLLIN and not (_cancelled and _cancel_again(current_task(loop))):
             if self._state:
                 # Senders wait, and reading ZMQ_EVENTS reset the descriptor.
@@ -313,7 +328,7 @@ def _methods(cls, zmq, _future, has_args):
         return transmit(self, "send_multipart", slow_send_multipart, msg_parts, flags, copy, track, kwargs)
 
     def _handle_events(self, fd=0, events=0):
-        """Serves the first receiver. The next one is served in another turn, because the first may cancel it."""
+        """Serves one receiver, because it may cancel the next one, which has another turn."""
         burst, waiting, watched = self.__dict__.get("_burst"), self._recv_futures, self._state
         if not burst or self._send_futures or watched & ~POLLIN:
             return slow_handle_events(self, fd, events)

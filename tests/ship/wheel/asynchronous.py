@@ -1,7 +1,8 @@
-"""Uses zmq.asyncio in the ways that its users do, and checks each result: `asynchronous.py [NAME...]`.
+"""Uses zmq.asyncio like its users, and checks each result: `asynchronous.py [NAME...]`.
 
-Runs on pyzmq as it is and on the patched one. The last line is JSON: the names of the cases that passed, and whether
-zmq.asyncio is patched. asynchronous_edges.py and asynchronous_turns.py contain more cases.
+Runs on pyzmq as it is and on the patched one. The last line is JSON: the names of the cases that
+passed, and `patched`, which is true if zmq.asyncio is patched. asynchronous_edges.py and
+asynchronous_turns.py contain more cases.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Uses zmq.asyncio at its edges: cancellation, time limits, errors and classes. `asynchronous_edges.py [NAME...]`.
+"""Tests cancellation, time limits, errors and classes: `asynchronous_edges.py [NAME...]`.
 
 Runs like asynchronous.py. pyzmq's methods pass every case as well.
 """
@@ -321,7 +321,7 @@ def the_module_can_be_loaded_again():
 
 @case
 async def random_calls_keep_all_messages_in_order():
-    """Both directions of two sockets with a high-water mark of 1, by all kinds of calls, with cancellations and time limits."""
+    """Both directions at a high-water mark of 1, with all kinds of calls and cancellations."""
     context, choose = zmq.asyncio.Context(), random.Random(5)
     sockets = pair(zmq.PAIR, zmq.PAIR, context=context, sndhwm=1, rcvhwm=1)
 

@@ -1,6 +1,7 @@
-"""Checks the turns of the event loop that zmq.asyncio takes while messages keep coming. `asynchronous_turns.py [NAME...]`.
+"""Tests that other tasks run while messages keep coming: `asynchronous_turns.py [NAME...]`.
 
-Runs like asynchronous.py. pyzmq's methods take no turns, so the cases check less if zmq.asyncio is not patched.
+Runs like asynchronous.py. pyzmq's methods take no turns of the event loop, so the cases check less
+if zmq.asyncio is not patched.
 """
 
 import asyncio
@@ -151,7 +152,7 @@ def a_coroutine_that_no_task_runs_takes_no_turn():
 
 @case
 async def a_cancelled_receiver_keeps_what_it_received():
-    """The receiver is cancelled at every possible turn. It ends at an await, and no message is lost or doubled."""
+    """The receiver is cancelled after each number of turns. No message is lost or doubled."""
     pull, push = pair(zmq.PULL, zmq.PUSH, rcvhwm=0, sndhwm=0)
     for number in range(8000):
         push.send(b"%d" % number)
@@ -176,7 +177,7 @@ async def a_cancelled_receiver_keeps_what_it_received():
 
 @case
 async def a_cancellation_arrives_although_messages_keep_coming():
-    """Tasks that never find their sockets empty or full. In pyzmq nothing can cancel them, because no other task runs."""
+    """Tasks that always find messages and room. In pyzmq nothing cancels them: no other task runs."""
     if not PATCHED:
         return
     pull, push = pair(zmq.PULL, zmq.PUSH, rcvhwm=0, sndhwm=0)
