@@ -67,7 +67,7 @@ def faster_asyncio():
     except ImportError as error:
         return f"zmq.asyncio cannot be imported: {error}"
     if "_tautline" in zmq.asyncio.Socket.__dict__:
-        return "zmq.asyncio has the faster methods of this package"
+        return f"zmq.asyncio has the faster methods of this package ({_library.VARIABLE}=library turns them off)"
     return f"zmq.asyncio is as in pyzmq: {_asyncio.outcome or 'it was imported before install() was called'}"
 
 

@@ -299,6 +299,12 @@ asyncio.run(main())
         result = self.environment.command("doctor", TAUTLINE_PYZMQ="library")
         self.assertIn("zmq.asyncio is as in pyzmq: TAUTLINE_PYZMQ=library", result.stdout)
 
+    def test_other_versions_of_pyzmq_keep_their_methods(self):
+        code = "import zmq; zmq.__version__ = '28.0.0'; import zmq.asyncio; from tautline_zmq import _asyncio; print(_asyncio.outcome)\n" \
+            "print('_tautline' in zmq.asyncio.Socket.__dict__)"
+        result = self.environment.run("-c", code)
+        self.assertEqual(result.stdout, "pyzmq 28.0.0 is not one of the versions 25 to 27\nFalse\n", result.stderr)
+
     def test_another_library_that_is_preloaded_stays(self):
         preload = {"LD_PRELOAD": str(self.environment.bundled)}
         self.on_libzmq(self.environment, **preload)
