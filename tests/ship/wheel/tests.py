@@ -123,6 +123,12 @@ class Case(unittest.TestCase):
         self.assertNotIn(str(environment.library), told["libraries"])
         self.assertTrue(told["libraries"])
 
+    def asynchronous(self, environment, patched, **variables):
+        for name in ("asynchronous.py", "asynchronous_edges.py", "asynchronous_turns.py"):
+            result = environment.run(Path(__file__).parent / name, **variables)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertEqual(json.loads(result.stdout.splitlines()[-1])["patched"], patched)
+
     def says(self, result, code, *texts):
         """Checks that the command ended with this code, with an empty stderr, and printed all these texts."""
         self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
@@ -281,6 +287,23 @@ async def main():
 asyncio.run(main())
 """
         self.assertEqual(self.environment.run("-c", code).stdout, "b'to you' True\n")
+
+    def test_the_ways_to_use_asyncio(self):
+        """The cases of asynchronous*.py pass on both libraries, with the methods of pyzmq and with ours."""
+        for variable, patched in (("0", False), ("library", False), ("asyncio", True), ("1", True)):
+            with self.subTest(variable):
+                self.asynchronous(self.environment, patched, TAUTLINE_PYZMQ=variable)
+
+    def test_doctor_knows_the_methods_of_asyncio(self):
+        self.assertIn("has the faster methods", self.environment.command("doctor").stdout)
+        result = self.environment.command("doctor", TAUTLINE_PYZMQ="library")
+        self.assertIn("zmq.asyncio is as in pyzmq: TAUTLINE_PYZMQ=library", result.stdout)
+
+    def test_other_versions_of_pyzmq_keep_their_methods(self):
+        code = "import zmq; zmq.__version__ = '28.0.0'; import zmq.asyncio; from tautline_zmq import _asyncio; print(_asyncio.outcome)\n" \
+            "print('_tautline' in zmq.asyncio.Socket.__dict__)"
+        result = self.environment.run("-c", code)
+        self.assertEqual(result.stdout, "pyzmq 28.0.0 is not one of the versions 25 to 27\nFalse\n", result.stderr)
 
     def test_another_library_that_is_preloaded_stays(self):
         preload = {"LD_PRELOAD": str(self.environment.bundled)}
@@ -478,7 +501,8 @@ class Packages(Case):
     def test_an_older_pyzmq(self):
         environment = Environment(WORK / "older").install(CACHE / "pyzmq-25.1.2")
         self.on_tautline(environment)
-        self.says(environment.command("doctor"), 0, "pyzmq runs on Tautline.", "25.1.2")
+        self.says(environment.command("doctor"), 0, "pyzmq runs on Tautline.", "25.1.2", "has the faster methods")
+        self.asynchronous(environment, True)
         self.on_libzmq(environment, TAUTLINE_PYZMQ="0")
 
     @needs(CACHE / "debian")
