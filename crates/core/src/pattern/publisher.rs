@@ -285,8 +285,7 @@ impl Publisher {
         requested.remove_leaving_from(topic, |id, topic, _| tells.report_request_end(notices, id, topic));
     }
 
-    /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
-    /// the same.
+    /// Takes the pipe out of its group before its topics change, unless they stay the same.
     fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
         let Publisher { distribution, subscriptions, .. } = self;
         if subscriptions.has(topic, id) != subscribe {
@@ -346,8 +345,7 @@ impl Publisher {
         Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
 
-    /// Sets `sole` after a message that went to one pipe or group only, if all following messages
-    /// will do so too.
+    /// Sets `sole` if the last message and all following ones go to one pipe or group only.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
