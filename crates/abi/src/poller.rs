@@ -83,7 +83,8 @@ impl Poller {
     /// child has inherited it: its descriptor belongs to the parent.
     ///
     /// # Safety
-    /// As for [`handle::acquire`].
+    /// `handle` is null or points to at least four readable bytes, and is not being destroyed at
+    /// the same time.
     unsafe fn at(handle: *mut c_void) -> Result<Arc<Poller>, Error> {
         // SAFETY: guaranteed by the caller.
         let poller = unsafe { handle::acquire::<Poller>(handle) }.ok_or(Error::Fault)?;
@@ -419,7 +420,8 @@ pub unsafe extern "C" fn zmq_poller_wait_all(
 }
 
 /// # Safety
-/// As for [`zmq_poller_wait_all`].
+/// `poller` is null, or points to four readable bytes. `events` is null, or has room for `count`
+/// events.
 unsafe fn wait(
     poller: *mut c_void,
     events: *mut PollerEvent,
@@ -435,7 +437,7 @@ unsafe fn wait(
     let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
     let (places, mut items): (Vec<_>, Vec<_>) = poller.set().items().into_iter().unzip();
     if items.is_empty() {
-        return nothing_to_wait_for(timeout);
+        return sleep_until_timeout(timeout);
     }
     // SAFETY: registered handles point to slots, which stay readable.
     if unsafe { poll::poll(&mut items, timeout) }? == 0 {
@@ -467,7 +469,7 @@ unsafe fn wait(
     if told == 0 { Err(Error::Again) } else { Ok(told) }
 }
 
-fn nothing_to_wait_for(timeout: Option<Duration>) -> Result<usize, Error> {
+fn sleep_until_timeout(timeout: Option<Duration>) -> Result<usize, Error> {
     let deadline = Instant::now() + timeout.ok_or(Error::Fault)?;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

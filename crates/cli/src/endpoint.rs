@@ -37,7 +37,8 @@ pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<En
     Ok((vec![one(text, bind)?], None))
 }
 
-/// Like [`resolve`], but without the names of saved contexts.
+/// Resolves an argument that is not the name of a saved context into one endpoint. `bind` is the
+/// default if the argument itself does not choose.
 pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     // As in CZMQ: `@` binds and `>` connects.
     let (bind, text) = match text.as_bytes() {
@@ -46,12 +47,12 @@ pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
         _ => (bind, text),
     };
     let address = complete(text).ok_or_else(|| {
-        Failure::usage(format!("{text:?} is no endpoint"))
+        Failure::usage(format!("{text:?} is not a valid endpoint"))
             .hint("for example tcp://127.0.0.1:5555, ipc:///tmp/name, :5555, or @NAME of a saved context")
     })?;
     if address.starts_with("inproc://") {
         return Err(Failure::usage(format!(
-            "{address}: inproc stays within one process, and taut is one of its own"
+            "{address}: inproc works only inside one process, and taut is a separate process"
         ))
         .hint("use ipc:// between processes of one machine"));
     }

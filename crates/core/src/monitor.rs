@@ -129,7 +129,7 @@ pub(crate) struct KnownPeer<'a> {
 pub(crate) trait EventSink: Send {
     /// Handles `event` with its values (a descriptor, an errno, an interval in milliseconds,
     /// numbers of messages), on this connection.
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>);
+    fn report_event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>);
 
     /// Handles the close of the socket. More events may follow. The name of the event endpoint is
     /// freed.
@@ -152,7 +152,7 @@ pub struct Observed<'a> {
 /// Receives all events except queue statistics, to show them outside the process. Called by any
 /// thread, which may hold locks of the engine: it must neither wait nor call the socket.
 pub(crate) trait Watcher: Send + Sync {
-    /// As [`EventSink::event`], with the first of the values.
+    /// Handles `event`, on this connection. `value` is the first value of the event.
     fn event(&self, event: u32, value: u64, ends: &Ends, about: &EventDetails<'_>);
 }
 
@@ -199,14 +199,14 @@ impl EventDispatcher {
         self.emit_all(event, &[value.into()], ends);
     }
 
-    /// As `emit`, with further information.
+    /// Emits an event with further information, if a listener wants it.
     pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &EventDetails<'_>) {
         if self.wants(event) {
             self.dispatch(event, &[value.into()], ends, about);
         }
     }
 
-    /// As `emit`, with a rule or a limit as the reason.
+    /// Emits an event with a rule or a limit as the reason, if a listener wants it.
     pub(crate) fn emit_because(&self, event: u32, value: u32, ends: &Ends, why: &str) {
         self.emit_about(event, value, ends, &EventDetails { why, ..EventDetails::default() });
     }
@@ -216,7 +216,7 @@ impl EventDispatcher {
         self.mask.load(Relaxed) & event != 0
     }
 
-    /// As `emit`, for any number of values.
+    /// Emits an event with any number of values, if a listener wants it.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
         if self.wants(event) {
             self.dispatch(event, values, ends, &EventDetails::default());
@@ -231,7 +231,7 @@ impl EventDispatcher {
             if listeners.wanted & event != 0
                 && let Some(monitor) = &mut listeners.monitor
             {
-                monitor.event(event, values, ends, about);
+                monitor.report_event(event, values, ends, about);
             }
             if SHOWN & event != 0
                 && let Some(watcher) = &listeners.watcher
@@ -274,7 +274,7 @@ impl EventDispatcher {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), &EventDetails::default());
+            sink.report_event(event::MONITOR_STOPPED, &[0], &Ends::default(), &EventDetails::default());
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     struct Sink(Arc<Mutex<Vec<u32>>>);
 
     impl EventSink for Sink {
-        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: &EventDetails<'_>) {
+        fn report_event(&mut self, event: u32, _: &[u64], _: &Ends, _: &EventDetails<'_>) {
             lock(&self.0).push(event);
         }
 

@@ -24,7 +24,7 @@ mod dns;
 mod folder;
 
 pub use config::{Dns, Folder, NamesConfig, Nats};
-pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, unmirror};
+pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, remove_mirrored};
 pub use tautline_policy::{FileError, file};
 
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub trait Resolver: Send + Sync {
     /// not have a source address, because a policy rule could mistake it for the destination.
     ///
     /// # Errors
-    /// As [`Resolver::look_up`].
+    /// Returns the reason why [`Resolver::look_up`] has failed.
     fn resolve(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         Ok(self.look_up(names, name)?.admit(self.is_of_this_host()))
     }

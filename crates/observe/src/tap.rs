@@ -11,9 +11,9 @@ use std::io::{self, Read};
 pub const GREETING: &str = "TAP 1";
 /// Answer to a valid request.
 pub const OK: &str = "OK";
-/// Most bytes of a request.
+/// Maximum number of bytes of a request.
 pub const LONGEST_REQUEST: usize = 4096;
-/// Most bytes of a frame that the reader accepts.
+/// Maximum number of bytes of a frame that the reader accepts.
 pub const LONGEST_FRAME: usize = 64 << 20;
 
 const MESSAGE: u8 = 1;
@@ -36,11 +36,11 @@ pub enum Direction {
 /// Filter for the copies that a tool wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Only this socket.
+    /// Copies only messages of this socket, by [`Socket::id`](crate::Socket::id).
     pub socket: Option<u64>,
-    /// Only to or from this peer, by [`Peer::id`](crate::Peer::id).
+    /// Copies only messages to or from this peer, by [`Peer::id`](crate::Peer::id).
     pub peer: Option<u64>,
-    /// Only this direction.
+    /// Copies only messages in this direction.
     pub direction: Option<Direction>,
     /// Only messages whose first part starts with these bytes.
     pub prefix: Vec<u8>,
@@ -48,9 +48,9 @@ pub struct Request {
     pub least: u64,
     /// Only messages with at most this many bytes in all parts.
     pub most: u64,
-    /// One message out of this many; 0 means 1.
+    /// Copies one message out of this many; 0 means 1.
     pub every: u64,
-    /// Most bytes of each part to copy.
+    /// Maximum number of bytes that are copied of each part.
     pub bytes: u64,
 }
 
@@ -114,8 +114,9 @@ impl Request {
         }
         let mut request = Request::default();
         for line in lines.filter(|line| !line.is_empty()) {
-            let (name, value) = line.split_once('=').ok_or_else(|| format!("no value: {line}"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("no number: {line}"));
+            let (name, value) =
+                line.split_once('=').ok_or_else(|| format!("the value is missing: {line}"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("the value is not a number: {line}"));
             match name {
                 "socket" => request.socket = Some(number()?),
                 "peer" => request.peer = Some(number()?),
@@ -123,15 +124,18 @@ impl Request {
                     request.direction = Some(match value {
                         "in" => Direction::In,
                         "out" => Direction::Out,
-                        _ => return Err(format!("neither in nor out: {line}")),
+                        _ => return Err(format!("the direction must be in or out: {line}")),
                     });
                 }
-                "prefix" => request.prefix = unhex(value).ok_or_else(|| format!("no bytes: {line}"))?,
+                "prefix" => {
+                    request.prefix =
+                        unhex(value).ok_or_else(|| format!("the value is not hexadecimal: {line}"))?
+                }
                 "least" => request.least = number()?,
                 "most" => request.most = number()?,
                 "every" => request.every = number()?.max(1),
                 "bytes" => request.bytes = number()?,
-                _ => return Err(format!("not known: {line}")),
+                _ => return Err(format!("unknown name: {line}")),
             }
         }
         Ok(request)
@@ -168,13 +172,13 @@ pub struct Part {
 pub struct MessageCopy {
     /// Time of the message, in microseconds since 1970.
     pub at: u64,
-    /// Its socket, by [`Socket::id`](crate::Socket::id).
+    /// Socket that sent or received the message, by [`Socket::id`](crate::Socket::id).
     pub socket: u64,
-    /// Its peer, by [`Peer::id`](crate::Peer::id), or [`MANY`].
+    /// Peer that the message went to or came from, by [`Peer::id`](crate::Peer::id), or [`MANY`].
     pub peer: u64,
-    /// Its direction.
+    /// Direction of the message.
     pub direction: Direction,
-    /// Its parts.
+    /// Parts of the message.
     pub parts: Vec<Part>,
 }
 
@@ -311,12 +315,12 @@ mod tests {
         for (text, why) in [
             ("", "the first line must be TAP 1"),
             ("TAP 2", "the first line must be TAP 1"),
-            ("TAP 1\nsocket", "no value: socket"),
-            ("TAP 1\nsocket=x", "no number: socket=x"),
-            ("TAP 1\nprefix=abc", "no bytes: prefix=abc"),
-            ("TAP 1\nprefix=+1", "no bytes: prefix=+1"),
-            ("TAP 1\ndirection=up", "neither in nor out: direction=up"),
-            ("TAP 1\ncolour=red", "not known: colour=red"),
+            ("TAP 1\nsocket", "the value is missing: socket"),
+            ("TAP 1\nsocket=x", "the value is not a number: socket=x"),
+            ("TAP 1\nprefix=abc", "the value is not hexadecimal: prefix=abc"),
+            ("TAP 1\nprefix=+1", "the value is not hexadecimal: prefix=+1"),
+            ("TAP 1\ndirection=up", "the direction must be in or out: direction=up"),
+            ("TAP 1\ncolour=red", "unknown name: colour=red"),
         ] {
             assert_eq!(Request::from_text(text), Err(why.to_owned()));
         }

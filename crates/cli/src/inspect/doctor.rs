@@ -17,7 +17,8 @@ use crate::sink::colours;
 
 /// Age of the last update after which a stopped process counts as stalled.
 const STOPPED: Duration = Duration::from_secs(2);
-/// Same limit for a process that runs according to the system.
+/// Age of the last update after which a process that runs according to the system counts as
+/// stalled.
 const STARVED: Duration = Duration::from_secs(15);
 
 /// Reads the counters twice and reports the problems.
@@ -56,7 +57,7 @@ fn findings<'a>(
 ) -> Vec<(&'a ProcessSnapshot, Hint)> {
     let each = |seen: &'a ProcessSnapshot| {
         let before = before.get(&seen.found.path);
-        // The readings of a stalled process are outdated, so do not judge them.
+        // Ignore the readings of a stalled process, because they are outdated.
         let hints = standing_still(seen, before, apart)
             .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
@@ -117,7 +118,7 @@ fn describe(seen: &[ProcessSnapshot], all: &[(&ProcessSnapshot, Hint)]) -> Strin
     let of_program =
         |seen: &ProcessSnapshot| seen.reading.sockets.iter().filter(|socket| !socket.monitor).count();
     let sockets = many(seen.iter().map(of_program).sum(), "socket");
-    let found = if all.is_empty() { "nothing is wrong".to_owned() } else { many(all.len(), "finding") };
+    let found = if all.is_empty() { "no problems found".to_owned() } else { many(all.len(), "finding") };
     text + &format!("{processes}, {sockets}: {found}\n")
 }
 

@@ -31,15 +31,15 @@ const MANY: usize = 64;
 pub(crate) struct Site {
     pub(crate) kind: ConnectionKind,
     pub(crate) inbox: Arc<SocketInbox>,
-    /// The connections to read. Empty until the first one is possible.
+    /// The connections to read. Empty until the socket can have a connection.
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) events: Arc<EventDispatcher>,
     /// Counters and state that an observer sees, if the socket is observed.
     pub(super) watch: Option<Arc<SocketWatch>>,
-    /// Residents by their addresses. Like `open_wires`: a socket has one or two, or thousands.
+    /// Residents by their memory addresses. A socket has one or two of them, or thousands.
     residents: Mutex<SmallMap<Resident>>,
-    /// The open stream of each connection, by the connection's address.
+    /// The open stream of each connection, by the memory address of the connection.
     open_wires: Mutex<SmallMap<OpenWire>>,
     closed: AtomicBool,
     /// True if the program wants an event for each peer that connects or disconnects.
@@ -55,7 +55,7 @@ pub(crate) struct Site {
     pub(super) desk: Arc<ZapRegistry>,
     /// The host's policy, if there was one when an endpoint was bound or connected.
     guard: OnceLock<Arc<Guard>>,
-    /// Dropped last: the context counts on it.
+    /// Must be the last field, and so be dropped last: the context waits for this ticket.
     _ticket: Ticket,
 }
 
@@ -106,7 +106,7 @@ impl IoSide for Site {
         self.set.get().map_or(ControlFlow::Continue(false), |set| set.read_one(connection))
     }
 
-    fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
+    fn handle_stream_end(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
             if let Some(wire) = self.wire_of(&connection, session) {
@@ -115,11 +115,11 @@ impl IoSide for Site {
         }));
     }
 
-    fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
+    fn handle_unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
             if let Some(wire) = self.wire_of(&connection, session) {
-                wire.unwritable(turn, errno);
+                wire.handle_unwritable(turn, errno);
             }
         }));
     }
@@ -170,7 +170,7 @@ impl Keyed for Resident {
     }
 }
 
-/// The address of a connection, and its open stream.
+/// The memory address of a connection, and its open stream.
 struct OpenWire(usize, Arc<Wire>);
 
 impl Keyed for OpenWire {
@@ -304,7 +304,7 @@ impl Site {
     pub(crate) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> Vec<Arc<Connection>> {
         let residents = self.residents();
         let wires = residents.iter().filter_map(|resident| match resident {
-            Resident::Wire(wire) if wire.accepted_by(acceptor) => wire.connection(),
+            Resident::Wire(wire) if wire.is_accepted_by(acceptor) => wire.connection(),
             _ => None,
         });
         wires.collect()
@@ -343,11 +343,11 @@ impl Site {
     }
 
     /// Handles the socket's notice that it has seen the refusal of this connection's peer.
-    pub(crate) fn refusal_noted(self: &Arc<Self>, connection: Arc<Connection>) {
+    pub(crate) fn handle_refusal_notice(self: &Arc<Self>, connection: Arc<Connection>) {
         let site = self.clone();
         self.driver.post(Box::new(move |turn: &mut EventLoop| {
             if let Some(dialer) = site.dialer_of(&connection) {
-                dialer.refusal_noted(turn);
+                dialer.handle_refusal_notice(turn);
             }
         }));
     }

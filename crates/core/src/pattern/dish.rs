@@ -106,8 +106,8 @@ impl Pattern for Dish {
         }
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
-        self.incoming.readable(id);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.mark_readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
@@ -135,7 +135,7 @@ impl Pattern for Dish {
             let mut message = Message::new();
             match self.take(pipes, &mut Target::Message(&mut message)) {
                 Ok(_) => self.found = Some(message),
-                // A receive would fail at once too, so it does not block.
+                // If memory is short, a receive fails at once and does not block.
                 Err(error) => return error == Error::NoMemory,
             }
         }

@@ -40,15 +40,15 @@ pub(crate) struct Publisher {
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: the subscriptions that the peers have asked for.
     requested: PeerSubscriptions,
-    /// The pipe or group that gets all messages, if there is only one. Reset when a peer, a
-    /// subscription or an option changes.
+    /// The pipe or group that gets all messages, if only one pipe or group gets messages. Reset
+    /// when a peer, a subscription or an option changes.
     sole: SoleTarget,
     /// The pipe whose subscription the program has received last. ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
     /// apply to it.
     last: Option<PipeId>,
     /// Pipes that are gone but still have topics to be removed.
     leaving: Vec<PipeId>,
-    /// True if `tidy` has work to do.
+    /// True if `clean_up_step` has work to do.
     needs_clean_up: bool,
     /// The receive queue of the program (XPUB).
     notices: SubscriptionNotices,
@@ -83,7 +83,7 @@ impl Publisher {
     /// Returns true if the pipe was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         if self.permits.is_some() && awaits_handshake(pipes, id) {
-            // Its permissions are unknown. The pipe is read again when they are known.
+            // The permissions of this peer are not known yet. The pipe is read again when they are.
             return true;
         }
         let mut within = None;
@@ -129,8 +129,9 @@ impl Publisher {
         }
     }
 
-    /// Handles a part of a message. `within` is true if this part may be a subscription, by the
-    /// parts before it; `None` for the first part. Returns `within` for the next part.
+    /// Handles a part of a message. `within` is `None` for the first part; for later parts, it is
+    /// true if the earlier parts allow this part to be a subscription. Returns `within` for the
+    /// next part.
     fn take_part(
         &mut self,
         pipes: &mut Pipes,
@@ -242,7 +243,7 @@ impl Publisher {
     }
 
     /// Removes some topics of the pipes that have ended: of all such pipes, or only of this one. If
-    /// the program was not told of a subscription, it is not told of its end.
+    /// the program was not notified of a subscription, it is not notified of its end.
     #[cold]
     fn clean_up_step(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         if !self.hidden && self.notices.make_room(BATCH, 0).is_err() {
@@ -252,8 +253,9 @@ impl Publisher {
         }
         let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, leaving, .. } = self;
-        subscriptions.remove_some_leaving(only, |_, topic, last| tells.applied(notices, topic, last));
-        requested.remove_some_leaving(only, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions
+            .remove_some_leaving(only, |_, topic, last| tells.report_unsubscription(notices, topic, last));
+        requested.remove_some_leaving(only, |id, topic, _| tells.report_request_end(notices, id, topic));
         leaving.retain(|&id| {
             let others = only.is_some_and(|only| only != id);
             if others
@@ -278,16 +280,16 @@ impl Publisher {
         }
         let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, .. } = self;
-        subscriptions.remove_leaving_from(topic, |_, topic, last| tells.applied(notices, topic, last));
-        requested.remove_leaving_from(topic, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions
+            .remove_leaving_from(topic, |_, topic, last| tells.report_unsubscription(notices, topic, last));
+        requested.remove_leaving_from(topic, |id, topic, _| tells.report_request_end(notices, id, topic));
     }
 
-    /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
-    /// the same.
+    /// Takes the pipe out of its group before its topics change, unless they stay the same.
     fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
         let Publisher { distribution, subscriptions, .. } = self;
         if subscriptions.has(topic, id) != subscribe {
-            subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
+            subscriptions.ungroup(id, |change| apply_membership(distribution, pipes, change));
         }
     }
 
@@ -301,10 +303,10 @@ impl Publisher {
             subscriptions
                 .regroup(|id| pipes.get(id).is_some_and(Broadcast::can_join), |change| changes.push(change));
             for change in changes {
-                regrouped(distribution, pipes, change);
+                apply_membership(distribution, pipes, change);
             }
         } else {
-            subscriptions.ungroup_all(|change| regrouped(distribution, pipes, change));
+            subscriptions.ungroup_all(|change| apply_membership(distribution, pipes, change));
         }
     }
 
@@ -327,7 +329,7 @@ impl Publisher {
         while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
             all &= finished;
-            self.polled.was_read(&mut index, id, finished);
+            self.polled.record_read(&mut index, id, finished);
         }
         all
     }
@@ -343,8 +345,7 @@ impl Publisher {
         Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
 
-    /// Sets `sole` after a message that went to one pipe or group only, if all following messages
-    /// will do so too.
+    /// Sets `sole` if the last message and all following ones go to one pipe or group only.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
@@ -394,7 +395,7 @@ impl Publisher {
         let options = &pipes.options;
         distribution.begin();
         let only = if options.xpub_manual && options.xpub_manual_last_value { self.last } else { None };
-        subscriptions.each_match(subject, |subscribers| {
+        subscriptions.for_each_match(subject, |subscribers| {
             subscribers.groups().iter().for_each(|&group| distribution.mark_group(group));
             for &id in subscribers.single() {
                 if only.is_none_or(|only| only == id) {
@@ -417,7 +418,7 @@ fn may_group(pipes: &Pipes) -> bool {
     !pipes.options.invert_matching && !pipes.options.xpub_manual_last_value
 }
 
-fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Membership) {
+fn apply_membership(distribution: &mut FanOut, pipes: &mut Pipes, change: Membership) {
     match change {
         Membership::Joined(group, pipe) => pipes.with_broadcast(group, |broadcast, _| broadcast.join(pipe)),
         Membership::Left(group, pipe) => distribution.leave(pipes, group, pipe),
@@ -439,7 +440,7 @@ impl NoticeRules {
 
     /// Handles the end of the pipe's subscription to `topic`. `last` is true if no other pipe has
     /// the topic.
-    fn applied(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
+    fn report_unsubscription(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
         if !self.hidden && !self.manual && (last || self.verboser) {
             notices.put_change(
                 SubscriptionChange { subscribe: false, topic, new: last },
@@ -450,7 +451,7 @@ impl NoticeRules {
     }
 
     /// Handles the end of the pipe's request for `topic`.
-    fn requested(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
+    fn report_request_end(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
         if !self.hidden && self.manual {
             notices.put_end(id, topic);
         }
@@ -472,7 +473,7 @@ impl Pattern for Publisher {
             }
         }
         self.distribution.wake_together(pipes);
-        self.readable(pipes, id);
+        self.handle_readable(pipes, id);
     }
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
@@ -484,7 +485,7 @@ impl Pattern for Publisher {
         }
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+    fn handle_readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.take(pipes, id) {
             self.polled.leave_unfinished(id);
         }
@@ -500,7 +501,7 @@ impl Pattern for Publisher {
             self.last = None;
         }
         let Publisher { distribution, subscriptions, .. } = self;
-        subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
+        subscriptions.ungroup(id, |change| apply_membership(distribution, pipes, change));
         self.distribution.detach(id);
         let manual = pipes.options.xpub_manual;
         self.subscriptions.leave(id, !self.hidden && !manual);

@@ -156,8 +156,8 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
         }
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
-        self.incoming.readable(id);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.mark_readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
@@ -189,7 +189,7 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
                 part.consume();
                 return Ok(Route::NONE);
             }
-            // Within a multipart message it is also sent as a part.
+            // Within a multipart message, a subscription is also sent as a part.
         }
         self.upstream.send(pipes, part);
         Ok(Route::NONE)

@@ -3,7 +3,7 @@
 
 use super::Store;
 use super::broadcast::LARGE;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::conn::{Connection, wait_for_room};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
@@ -15,8 +15,8 @@ use std::time::Duration;
 const PACE_BYTES: u64 = 8 * SEGMENT as u64;
 /// Longest wait for a peer that takes no bytes.
 pub(super) const PACE_TIME: Duration = Duration::from_nanos(SLICE);
-/// Like `PACE_BYTES`, for large bodies over inproc. More bytes would be written and read outside of
-/// the caches.
+/// If this many bytes of large bodies are queued for an inproc peer, a sender waits a moment. With
+/// more bytes, both sides would work outside of the caches.
 const INPROC_PACE_BYTES: u64 = 32 * SEGMENT as u64;
 
 /// Delays a sender.
@@ -34,7 +34,7 @@ impl Pacer {
     /// some.
     pub(super) fn pace(&mut self, connection: &Arc<Connection>, store: &Store<FrameWriter>) {
         let Store::Queue(writer) = store else { return };
-        if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
+        if writer.unflushed_bytes() < PACE_BYTES || is_disabled(Rule::Pace) {
             return;
         }
         while writer.unflushed_bytes() >= PACE_BYTES && !self.is_stuck(connection.writes()) {
@@ -45,7 +45,8 @@ impl Pacer {
         }
     }
 
-    /// Like `pace`, for an inproc peer and a message of `len` bytes.
+    /// Waits a moment for an inproc peer if many bytes are queued and the last message, of `len`
+    /// bytes, is large.
     #[inline(always)]
     pub(super) fn pace_inproc(&mut self, store: &mut Store<FrameWriter>, len: usize) {
         if len >= LARGE {
@@ -55,7 +56,7 @@ impl Pacer {
 
     #[inline(never)]
     fn pace_large(&mut self, store: &mut Store<FrameWriter>) {
-        if !without(Rule::Pace)
+        if !is_disabled(Rule::Pace)
             && let Store::Queue(writer) = store
             && writer.has_wire_bytes_in_flight(INPROC_PACE_BYTES)
         {
@@ -88,7 +89,7 @@ impl Pacer {
     }
 
     /// Notes that the kernel has all sent bytes.
-    pub(super) fn caught_up(&mut self) {
+    pub(super) fn record_catch_up(&mut self) {
         self.stuck_at = None;
     }
 

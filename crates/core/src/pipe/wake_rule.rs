@@ -1,5 +1,5 @@
 //! Decides when a publisher wakes its inproc receivers: the flush rule, applied to wake-ups.
-//! `conn::Summons` does the waking.
+//! `conn::ReceiverWakeups` wakes them.
 
 use super::Pipe;
 use crate::conn::{IoSide, ReceiverWakeups};
@@ -29,7 +29,7 @@ impl WakeRule {
 
     /// Notes that a message, or a part of one, was sent to some receivers.
     #[inline]
-    pub(crate) fn after_send(&mut self) {
+    pub(crate) fn record_send(&mut self) {
         if self.rule.count() || self.wakeups.take_hint() {
             self.wake_by_rule();
         }

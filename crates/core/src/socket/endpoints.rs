@@ -305,7 +305,8 @@ impl Socket {
     /// most ZMQ_LINGER.
     ///
     /// # Errors
-    /// As [`Socket::unbind`].
+    /// [`Error::NoEntry`] if it is not connected (or bound) here, [`Error::Invalid`],
+    /// [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<(), Error> {
         self.end_endpoint(endpoint)
     }
@@ -392,7 +393,7 @@ impl Socket {
             #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => {}
             #[cfg(feature = "names")]
-            EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end()),
+            EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end_search()),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::InprocConnected(id) => {
                 self.detach(*id);
@@ -474,7 +475,7 @@ impl Socket {
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
             #[cfg(feature = "names")]
-            EndpointKind::ConnectedName(finder) => drop(finder.end()),
+            EndpointKind::ConnectedName(finder) => drop(finder.end_search()),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@
 //! resource. `Pipe` notes its flushes here, and asks this rule before the flush rule (`flush`).
 
 use super::flush::times;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::cell::Cell;
 
 /// Up to this number of connections do not form a crowd.
@@ -19,14 +19,15 @@ const SPARSE_ROUNDS: u32 = 3;
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
     is_crowd: bool,
-    /// Off: the recently flushed connections, their number, and the time spent on other work since
-    /// the first of these flushes.
+    /// Used while `is_crowd` is false: the recently flushed connections, their number, and the time
+    /// spent on other work since the first of these flushes.
     flushed: [usize; MAX_WITHOUT_CROWD],
     count: usize,
     elsewhere: u64,
     /// End of the last flush, or time of the last mark.
     last: u64,
-    /// On: the sweep's round of the last mark, and the number of connections marked in it.
+    /// Used while `is_crowd` is true: the sweep's round of the last mark, and the number of
+    /// connections marked in it.
     round: u32,
     marked: usize,
     sparse: u32,
@@ -91,7 +92,7 @@ impl Crowd {
 
 thread_local! {
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
-    /// Copy of `Crowd::on` for a cheap check.
+    /// Copy of `Crowd::is_crowd` for a cheap check.
     static IS_CROWD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn is_active() -> bool {
 /// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
 /// to reply.
 pub(crate) fn record_flush(connection: usize, start: u64, end: u64) {
-    if !without(Rule::Crowd) {
+    if !is_disabled(Rule::Crowd) {
         change(|crowd| crowd.record_flush(connection, start, end));
     }
 }

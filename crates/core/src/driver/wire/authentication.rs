@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// Refuses the peer, and tells the peer.
+    /// Refuses the peer, and sends the status and the reason to the peer.
     fn refuse(&self, status: u16, reason: Vec<u8>, because: &str) {
         let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
         let claim = claim.map(|claim| Claim { reason, ..*claim });
@@ -70,7 +70,7 @@ impl Wire {
     }
 
     /// Reads the ZAP handler's answer, if it has arrived.
-    fn answered(self: &Arc<Self>, turn: &mut EventLoop) {
+    fn read_zap_answer(self: &Arc<Self>, turn: &mut EventLoop) {
         let (answer, inquiry) = {
             let mut state = lock(&self.state);
             let Some(handshake) = state.handshake() else { return };
@@ -80,7 +80,7 @@ impl Wire {
                 answer => (answer, handshake.inquiry.take()),
             }
         };
-        // Drop it without the lock, because this notifies the handler.
+        // Drop the inquiry after the lock is released, because dropping it notifies the handler.
         drop(inquiry);
         match answer {
             ReplyState::Given(Ok(verdict)) if verdict.status == 200 => {
@@ -106,7 +106,7 @@ impl Wake for ZapReplyWaker {
     fn wake(self: Arc<Self>) {
         if let Some(wire) = self.0.upgrade() {
             let driver = wire.site().driver.clone();
-            driver.post(Box::new(move |turn| wire.answered(turn)));
+            driver.post(Box::new(move |turn| wire.read_zap_answer(turn)));
         }
     }
 }

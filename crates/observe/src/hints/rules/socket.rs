@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, counted, id_name, peer_name, shown};
+use crate::hints::{Hint, Level, RuleInput, format_count, id_name, peer_name, readable_name};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
 /// Maximum number of peers that a hint names.
@@ -16,10 +16,10 @@ pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<
         return None;
     }
     let name = scene.name_of(socket);
-    hint(socket, Level::Trouble, "no-subscription", seconds).says(
-        format!("{name} is subscribed to nothing, so it receives nothing"),
-        format!("no topic for {seconds} s, {}", counted(socket.peers, "peer")),
-        "Set ZMQ_SUBSCRIBE: to the prefix of a topic, or to an empty text for everything.",
+    hint(socket, Level::Trouble, "no-subscription", seconds).with_text(
+        format!("{name} has no subscription, so it receives no messages"),
+        format!("no topic for {seconds} s, {}", format_count(socket.peers, "peer")),
+        "Set ZMQ_SUBSCRIBE to the prefix of a topic, or to an empty text for all messages.",
     )
 }
 
@@ -39,11 +39,11 @@ pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint>
         (names, 0) => format!("its peers are {names}"),
         (names, more) => format!("its peers are {names} and {more} others"),
     };
-    hint(socket, Level::Warning, "unroutable", more).says(
+    hint(socket, Level::Warning, "unroutable", more).with_text(
         format!("{} drops messages to routing ids that no peer has{last}", scene.name_of(socket)),
-        format!("{} dropped so, {more} of them lately; {peers}", socket.unroutable),
-        "Compare the first part of what is sent with the routing ids of the peers; ZMQ_ROUTER_MANDATORY makes \
-         it an error instead. A peer that has gone, or has another id after it came back, is the usual cause.",
+        format!("{} dropped in total, {more} of them recently; {peers}", socket.unroutable),
+        "Compare the first part of the sent messages with the routing ids of the peers. Usually the peer has \
+         disconnected, or has another id after it reconnected. With ZMQ_ROUTER_MANDATORY, the send fails instead.",
     )
 }
 
@@ -52,10 +52,10 @@ pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     if more == 0 {
         return None;
     }
-    hint(socket, Level::Warning, "lost", more).says(
-        format!("{} has lost messages that were queued for peers that have gone", scene.name_of(socket)),
-        format!("{} lost, {more} of them lately", socket.lost),
-        "What a peer has not received goes with it. Let the receiver confirm what must arrive.",
+    hint(socket, Level::Warning, "lost", more).with_text(
+        format!("{} lost messages that were queued for disconnected peers", scene.name_of(socket)),
+        format!("{} lost in total, {more} of them recently", socket.lost),
+        "Unsent messages are dropped when their peer is gone for good. If a message must arrive, let the receiver confirm it.",
     )
 }
 
@@ -80,13 +80,13 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
         ms => format!("for at most {ms} ms"),
     };
     let to = peers.join(", ") + &others;
-    hint(socket, Level::Trouble, "linger", seconds).says(
-        format!("The program waits for its end: a closed {} has still to send to {to}", socket.type_name),
+    hint(socket, Level::Trouble, "linger", seconds).with_text(
+        format!("The program cannot exit, because a closed {} still has messages for {to}", socket.type_name),
         format!(
-            "{}, waiting for {seconds} s; ZMQ_LINGER waits {ends}",
-            counted(socket.queued_out, "message")
+            "{}, waiting for {seconds} s; ZMQ_LINGER lets them wait {ends}",
+            format_count(socket.queued_out, "message")
         ),
-        "Start the peer that does not take them, or set ZMQ_LINGER to the milliseconds that they are worth.",
+        "Start the peer, which does not take the messages, or set ZMQ_LINGER to the milliseconds that an exit may wait.",
     )
 }
 
@@ -101,13 +101,19 @@ pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     let endpoint = endpoints.find(is_idle)?;
     let came = socket.messages_in + socket.messages_out > 0 || endpoint.accepted > 0;
     let (what, advice) = if came {
-        ("all peers have left", "See why they have gone: the events say when and how.")
+        (
+            "all peers have disconnected",
+            format!("{} has the events with the time and the reason.", scene.show_command(socket)),
+        )
     } else {
-        ("no peer has come", "Compare the address with the one that the others connect to.")
+        (
+            "no peer has connected",
+            "Compare this address with the endpoints to which the other programs connect.".to_owned(),
+        )
     };
-    hint(socket, Level::Note, "no-peers", seconds).says(
-        format!("{} listens at {}, and {what}", socket.type_name, shown(endpoint)),
-        format!("{} accepted in {seconds} s", counted(endpoint.accepted, "peer")),
+    hint(socket, Level::Note, "no-peers", seconds).with_text(
+        format!("{} listens at {}, but {what}", socket.type_name, readable_name(endpoint)),
+        format!("{} accepted in {seconds} s", format_count(endpoint.accepted, "peer")),
         advice,
     )
 }
