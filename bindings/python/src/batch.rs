@@ -69,7 +69,7 @@ enum Taken {
     All,
     /// This message comes next. Its object is made outside of the socket.
     Until(Parts),
-    /// The socket has no more messages, or an error.
+    /// The socket is empty, or has an error.
     Failed(Error),
 }
 

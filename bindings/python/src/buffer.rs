@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 pub(crate) struct Buffer(PyUntypedBuffer);
 
 impl Buffer {
-    /// Returns the memory of an object. `TypeError` if it has none, `BufferError` if the memory is
-    /// not contiguous.
+    /// Returns the memory of an object. `TypeError` for an object without a buffer, `BufferError` if
+    /// the memory is not contiguous.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
@@ -39,7 +39,7 @@ impl Buffer {
         }
         // SAFETY: the exporter guarantees that this many contiguous bytes stay allocated until the
         // buffer is released, which happens when `self` is dropped. The engine only copies them, so
-        // a concurrent write of the program changes the bytes that are sent, and nothing else.
+        // a concurrent write of the program only changes the bytes that are sent.
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.len()) }
     }
 
@@ -51,7 +51,7 @@ impl Buffer {
         }
         // SAFETY: as in `as_slice`, and the exporter allows writing. `self` is borrowed mutably, so
         // Rust has no other reference through this value. The engine only writes the bytes, so a
-        // concurrent access of the program sees old or new bytes, and nothing else.
+        // concurrent access of the program sees old or new bytes.
         unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), len) }
     }
 }

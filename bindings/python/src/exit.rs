@@ -7,7 +7,7 @@
 //!
 //! Therefore a thread marks the time during which this module calls Python code. At exit, `atexit`
 //! waits until no thread is inside. From then on, every other thread than the exiting one stops for
-//! ever when it is about to call Python code. It holds nothing that others need.
+//! ever when it is about to call Python code. It holds no lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

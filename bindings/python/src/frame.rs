@@ -184,7 +184,7 @@ impl Frame {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector runs inside of a call of this thread only where nothing is locked.
+        // If the lock is held, the objects count as reachable this time.
         let Ok(state) = self.0.try_lock() else { return Ok(()) };
         visit.call(&state.data)?;
         visit.call(&state.tracker)?;

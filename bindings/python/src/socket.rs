@@ -81,7 +81,7 @@ impl Socket {
             return Ok(None);
         }
         if self.draft_place().is_none() {
-            // The constructor calls Python, so the place is not locked meanwhile.
+            // The constructor calls Python code, so the lock is released before.
             let poller = DraftPoller::new(py, socket)?;
             self.draft_place().get_or_insert(poller);
         }
@@ -157,7 +157,7 @@ impl Socket {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector runs inside of a call of this thread only where nothing is locked.
+        // If the lock is held, the objects count as reachable this time.
         match self.context.try_lock() {
             Ok(context) => visit.call(&*context),
             Err(_) => Ok(()),

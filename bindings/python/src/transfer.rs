@@ -165,7 +165,7 @@ fn large_bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBy
     // SAFETY: the object is a bytes object of this length.
     let room = unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.expose_provenance();
     py.detach(|| {
-        // SAFETY: `len` bytes, which nothing else accesses: no other code has the object yet.
+        // SAFETY: `len` bytes of a new object, which only this function knows.
         unsafe {
             let room = std::ptr::with_exposed_provenance_mut::<u8>(room);
             std::ptr::copy_nonoverlapping(body.as_ptr(), room, body.len());

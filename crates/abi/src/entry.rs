@@ -200,8 +200,8 @@ impl SocketGuard {
         Ok(SocketGuard { slot })
     }
 
-    /// Enters the socket of a slot if no other caller is inside. `None` if there is one. An atomic
-    /// exchange excludes every other caller of this function, also one that enters at the same time.
+    /// Enters the socket of a slot. `None` if another caller is inside. An atomic exchange excludes
+    /// every other caller of this function, also one that enters at the same time.
     #[inline(always)]
     pub(crate) fn try_new(slot: &'static SocketSlot) -> Option<SocketGuard> {
         // Acquire: pairs with the Release in `drop`. SeqCst: store `busy`, then load `open` in
