@@ -22,6 +22,10 @@ impl Socket {
         let Some(error) = self.over else { return Ok(()) };
         // Keep the inbox pending, so that every call ends up here.
         self.inbox.push(News::LockRequested);
+        if self.inbox.is_exposed() {
+            // The caller reports the end. A program that waits on ZMQ_FD is told once.
+            self.inbox.waker().clear();
+        }
         Err(error)
     }
 

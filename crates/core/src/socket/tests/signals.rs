@@ -170,3 +170,22 @@ fn a_wait_for_peers_keeps_the_signal() {
         assert!(is_signalled(&push));
     });
 }
+
+/// The first call that fails resets the signal. Otherwise an event loop that has not closed the
+/// socket yet would call its task without a pause.
+#[test]
+fn the_end_of_a_context_is_signalled_once() {
+    let context = Context::new();
+    let mut pull = context.socket(SocketType::Pull).unwrap();
+    expose(&mut pull);
+    assert_eq!(events(&mut pull), 0);
+    assert!(!is_signalled(&pull));
+    context.shutdown().unwrap();
+    assert!(is_signalled(&pull));
+    for _ in 0..2 {
+        assert_eq!(pull.option(EVENTS, &mut [0; 4]), Err(Error::Terminated));
+        assert!(!is_signalled(&pull));
+        assert_eq!(pull.recv(&mut [0; 1], Flags::DONTWAIT), Err(Error::Terminated));
+        assert!(!is_signalled(&pull));
+    }
+}
