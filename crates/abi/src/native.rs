@@ -448,3 +448,6 @@ impl std::fmt::Debug for Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
