@@ -200,8 +200,8 @@ impl SocketGuard {
         Ok(SocketGuard { slot })
     }
 
-    /// Enters the socket of a slot if no other caller is inside. `None` if there is one. An atomic
-    /// exchange excludes every other caller of this function, also one that enters at the same time.
+    /// Enters the socket of a slot. `None` if another caller is inside. An atomic exchange excludes
+    /// every other caller of this function, also one that enters at the same time.
     #[inline(always)]
     pub(crate) fn try_new(slot: &'static SocketSlot) -> Option<SocketGuard> {
         // Acquire: pairs with the Release in `drop`. SeqCst: store `busy`, then load `open` in
@@ -342,7 +342,7 @@ fn wait_while_busy(body: &SocketBody, goes_on: impl Fn() -> bool) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ptr::null_mut;
     use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -351,7 +351,7 @@ mod tests {
 
     /// Serialises the tests: a closed handle must not become another test's socket while a test
     /// examines it.
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
