@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes packaging/THIRD-PARTY.txt, the licences of the crates that are linked into the library and must be shipped with it, and
-# packaging/THIRD-PARTY-TAUT.txt, the same for `taut`.
+# packaging/THIRD-PARTY-TAUT.txt and packaging/THIRD-PARTY-PYTHON.txt, the same for `taut` and for the native Python module.
 #
 #   scripts/licences.sh            prints them, from the sources that Cargo has fetched
 #   scripts/licences.sh --write    writes them
@@ -9,7 +9,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
-# of library|taut: sets the variables for one of the two.
+# of library|taut|python: sets the variables for one of them.
 of() {
     case $1 in
         library)
@@ -18,6 +18,9 @@ of() {
         taut)
             file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features "bridge,tls") target=x86_64-unknown-linux-musl
             what='taut' ;;
+        python)
+            file=packaging/THIRD-PARTY-PYTHON.txt package=tautline-python features=() target=x86_64-unknown-linux-gnu
+            what='libzmq.so.5 and the native Python module of Tautline' ;;
     esac
 }
 
@@ -45,7 +48,7 @@ text() {
     done < <(crates)
 }
 
-for each in library taut; do
+for each in library taut python; do
     of "$each"
     case ${1:-} in
         '') text ;;

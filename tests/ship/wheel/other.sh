@@ -112,7 +112,7 @@ off_and_on() {
 
 for system in "${systems[@]}"; do
     "$system"
-    wheel=${WHEEL:-$(packaging/python/build.sh "$target")}
+    wheel=${WHEEL:-$(TAGS=py3-none packaging/python/build.sh "$target")}
     check 'installed by pip' installed
     check 'pyzmq runs on it' pyzmq_on_it
     check 'status shows Tautline' told
