@@ -42,6 +42,9 @@ pub(crate) struct SocketBody {
     /// The process in which the socket was made or last waited for.
     // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
+    /// Number of sockets that this slot has held. Distinguishes a socket from its successors.
+    // Relaxed: caller: written before the handle is published.
+    generation: AtomicU32,
     /// Ends the call of another thread. Present while the handle is valid. The closing thread takes
     /// it.
     closer: UnsafeCell<Option<Closer>>,
@@ -57,6 +60,7 @@ impl Default for SocketBody {
             open: AtomicBool::new(false),
             mark: AtomicU32::new(0),
             process: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
             closer: UnsafeCell::default(),
             socket: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -78,6 +82,21 @@ impl SlotContent for SocketBody {
 }
 
 impl SocketBody {
+    /// Returns the number of sockets that the slot has held.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// True while a caller is inside.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Returns the index that the caller inside has stored last, as [`stored_index`] does.
+    pub(crate) fn stored_index(&self) -> Option<u32> {
+        self.is_busy().then(|| self.mark.load(Ordering::Relaxed))
+    }
+
     /// Returns the type of the parent's socket, in a forked child.
     pub(crate) fn socket_type(&self) -> Option<SocketType> {
         // SAFETY: a socket that is open is initialised, and its type never changes. A forked child
@@ -90,8 +109,14 @@ impl SocketBody {
 
 /// Stores a new socket in a slot and returns its handle for C.
 pub(crate) fn open(socket: Socket) -> *mut c_void {
+    open_slot(socket).handle()
+}
+
+/// Stores a new socket in a slot and returns the slot, whose handle is valid.
+pub(crate) fn open_slot(socket: Socket) -> &'static SocketSlot {
     let slot = SocketSlot::claim();
     let body = slot.body();
+    body.generation.fetch_add(1, Ordering::Relaxed);
     body.process.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the slot was claimed, so it is not in use, and its handle is not published yet.
     unsafe {
@@ -99,7 +124,8 @@ pub(crate) fn open(socket: Socket) -> *mut c_void {
         (*body.socket.get()).write(socket);
     }
     body.open.store(true, Ordering::Relaxed);
-    slot.publish()
+    slot.publish();
+    slot
 }
 
 /// Invalidates the handle and closes the socket. A call of another thread on the socket fails with
@@ -114,6 +140,12 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
         // SAFETY: guaranteed by the caller.
         return unsafe { shared::close(handle) };
     };
+    take(slot)?.close();
+    Ok(())
+}
+
+/// Invalidates the handle and returns the socket, like [`close`].
+pub(crate) fn take(slot: &'static SocketSlot) -> Result<Socket, Error> {
     // If several threads close at the same time, one of them wins.
     if !slot.retire() {
         return Err(Error::NotSocket);
@@ -133,8 +165,7 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: the socket was open until now. No caller is inside, and a new caller finds it closed.
     let socket = unsafe { (*body.socket.get()).assume_init_read() };
     slot.recycle();
-    socket.close();
-    Ok(())
+    Ok(socket)
 }
 
 /// Access of one caller to a socket. Ends when dropped.
@@ -167,6 +198,15 @@ impl SocketGuard {
         // Store `busy`, then load `open` in `socket`: pairs with the barrier in `close`.
         compiler_fence(Ordering::SeqCst);
         Ok(SocketGuard { slot })
+    }
+
+    /// Enters the socket of a slot if no other caller is inside. `None` if there is one. An atomic
+    /// exchange excludes every other caller of this function, also one that enters at the same time.
+    #[inline(always)]
+    pub(crate) fn try_new(slot: &'static SocketSlot) -> Option<SocketGuard> {
+        // Acquire: pairs with the Release in `drop`. SeqCst: store `busy`, then load `open` in
+        // `socket`, which pairs with the barrier in `close`.
+        (!slot.body().busy.swap(true, Ordering::SeqCst)).then_some(SocketGuard { slot })
     }
 
     /// Returns the socket. NotSocket if another thread is closing it.
@@ -208,8 +248,7 @@ impl SocketGuard {
 /// As for [`SocketGuard::new`].
 pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
-    let body = unsafe { SocketSlot::at(handle) }?.body();
-    body.busy.load(Ordering::Relaxed).then(|| body.mark.load(Ordering::Relaxed))
+    unsafe { SocketSlot::at(handle) }?.body().stored_index()
 }
 
 /// Calls `call` with the socket behind a handle.

@@ -15,7 +15,7 @@
 //!   error     zmq_errno, zmq_strerror        version, has   what this library is and can
 //!   handle    opaque pointers given to C     guard          no panic crosses the ABI
 //!   timers    zmq_timers_*                   stopwatch, thread, atomic_counter   portability helpers
-//!   z85, curve   key text and key pairs
+//!   z85, curve   key text and key pairs    native         safe handles for Rust code in the process
 //! ```
 //!
 //! # Safety
@@ -39,6 +39,7 @@ mod has;
 mod inherited;
 mod monitor;
 mod msg;
+pub mod native;
 mod peer;
 mod poll;
 mod poller;

@@ -230,7 +230,7 @@ pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_cha
 }
 
 /// Finds a property. The routing id has two names: that of the wire and that of the newer API.
-fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
+pub(crate) fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
     message.property(name).or_else(|| match name {
         "Routing-Id" => message.property("Identity"),
         "Identity" => message.property("Routing-Id"),

@@ -45,6 +45,11 @@ impl SharedBody {
         None
     }
 
+    /// Returns the socket, unless it is closed.
+    pub(crate) fn socket(&self) -> Option<Arc<SharedSocket>> {
+        self.place().clone()
+    }
+
     /// Returns the type of the parent's socket, in a forked child.
     pub(crate) fn socket_type(&self) -> Option<SocketType> {
         self.place_if_free()?.as_ref().map(|socket| socket.socket_type())
@@ -53,10 +58,16 @@ impl SharedBody {
 
 /// Stores a new socket in a slot and returns its handle for C.
 pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
+    Ok(open_slot(socket)?.handle())
+}
+
+/// Stores a new socket in a slot and returns the slot, whose handle is valid.
+pub(crate) fn open_slot(socket: Socket) -> Result<&'static SharedSlot, Error> {
     let shared = SharedSocket::new(socket)?;
     let slot = SharedSlot::claim();
     *slot.body().place() = Some(shared);
-    Ok(slot.publish())
+    slot.publish();
+    Ok(slot)
 }
 
 /// Returns the socket behind a handle. NotSocket if it is not a socket of this kind, Interrupted if
@@ -83,6 +94,11 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
         // SAFETY: guaranteed by the caller.
         return unsafe { inherited::close(handle) };
     };
+    close_slot(slot)
+}
+
+/// Invalidates the handle of the slot and closes its socket.
+pub(crate) fn close_slot(slot: &'static SharedSlot) -> Result<(), Error> {
     if !slot.retire() {
         return Err(Error::NotSocket);
     }

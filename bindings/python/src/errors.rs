@@ -1,0 +1,105 @@
+//! Errors of the engine as exceptions of pyzmq: `ZMQError` and its subclasses `Again`,
+//! `ContextTerminated` and `InterruptedSystemCall`.
+
+use std::ffi::c_int;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use tautline_abi::native::Refusal;
+use tautline_core::Error;
+
+struct Classes {
+    general: Py<PyAny>,
+    again: Py<PyAny>,
+    terminated: Py<PyAny>,
+    interrupted: Py<PyAny>,
+}
+
+fn classes(py: Python<'_>) -> PyResult<&Classes> {
+    static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+    CLASSES.get_or_try_init(py, || {
+        let module = py.import("zmq.error")?;
+        Ok(Classes {
+            general: module.getattr("ZMQError")?.unbind(),
+            again: module.getattr("Again")?.unbind(),
+            terminated: module.getattr("ContextTerminated")?.unbind(),
+            interrupted: module.getattr("InterruptedSystemCall")?.unbind(),
+        })
+    })
+}
+
+/// Returns the exception for an error of the engine, and stores its number for `zmq_errno`.
+#[cold]
+pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    let classes = match classes(py) {
+        Ok(classes) => classes,
+        Err(fault) => return fault,
+    };
+    let class = match error {
+        Error::Again => &classes.again,
+        Error::Terminated => &classes.terminated,
+        Error::Interrupted => &classes.interrupted,
+        _ => &classes.general,
+    };
+    let made = class.bind(py).call1((error.errno(),)).map_or_else(|fault| fault, PyErr::from_value);
+    set_errno(error.errno());
+    made
+}
+
+/// Returns the exception for the error number that the last C function of this thread has set.
+#[cold]
+pub(crate) fn last(py: Python<'_>) -> PyErr {
+    from_errno(py, tautline_abi::zmq_errno())
+}
+
+/// Returns the exception for an error number.
+#[cold]
+pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
+    let made = classes(py).and_then(|classes| {
+        let class = match number {
+            number if number == Error::Terminated.errno() => &classes.terminated,
+            number if number == Error::Interrupted.errno() => &classes.interrupted,
+            _ => &classes.general,
+        };
+        class.bind(py).call1((number,))
+    });
+    let made = made.map_or_else(|fault| fault, PyErr::from_value);
+    set_errno(number);
+    made
+}
+
+/// Returns a `ZMQError` with the errno of `error` and a text of its own.
+#[cold]
+pub(crate) fn with_text(py: Python<'_>, text: &str) -> PyErr {
+    let make = || {
+        let arguments = PyDict::new(py);
+        arguments.set_item("msg", text)?;
+        classes(py)?.general.bind(py).call((), Some(&arguments))
+    };
+    make().map_or_else(|fault| fault, PyErr::from_value)
+}
+
+/// Lets Python's signal handlers run, and then returns their exception, or else that of `error`.
+#[cold]
+pub(crate) fn after_signals(py: Python<'_>, error: Error) -> PyErr {
+    match py.check_signals() {
+        Ok(()) => exception(py, error),
+        Err(raised) => raised,
+    }
+}
+
+/// Returns the error of a socket that cannot be entered.
+pub(crate) fn of_refusal(_refusal: Refusal) -> Error {
+    Error::NotSocket
+}
+
+/// Stores the number that `zmq_errno` returns in this thread.
+fn set_errno(number: c_int) {
+    tautline_abi::native::set_errno(number);
+}
+
+/// True if an exception is `zmq.Again`.
+pub(crate) fn is_again(py: Python<'_>, error: &PyErr) -> bool {
+    classes(py).is_ok_and(|classes| error.matches(py, classes.again.bind(py)).unwrap_or(false))
+}

@@ -1,0 +1,367 @@
+//! `Frame`: the base class of `zmq.Frame`, one part of a message in the hands of Python.
+
+use std::ffi::{CString, c_int};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyMemoryView, PyString, PyTuple, PyWeakrefReference};
+use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
+use tautline_core::{Error, Message};
+
+use crate::buffer::Buffer;
+use crate::{errors, reaper, socket, transfer};
+
+/// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED: the properties that are numbers.
+const MORE: c_int = 1;
+const SRCFD: c_int = 2;
+const SHARED: c_int = 3;
+
+/// A part of a message.
+#[pyclass(subclass, frozen, weakref, module = "tautline_zmq._native")]
+pub(crate) struct Frame(Mutex<State>);
+
+/// Content of a frame. No call of Python is made while it is locked.
+#[derive(Default)]
+struct State {
+    message: Message,
+    /// True if Python has, or had, an address of the message's body. The body then stays.
+    exported: bool,
+    more: bool,
+    /// The object that the frame was made of.
+    data: Option<Py<PyAny>>,
+    /// The body as `bytes`, from the first request on.
+    bytes: Option<Py<PyBytes>>,
+    /// Weak reference to the last memoryview of the body.
+    view: Option<Py<PyWeakrefReference>>,
+    tracker: Option<Py<PyAny>>,
+    tracker_event: Option<Py<PyAny>>,
+}
+
+/// A `MessageTracker` and its event.
+pub(crate) struct Tracking {
+    pub(crate) tracker: Py<PyAny>,
+    pub(crate) event: Py<PyAny>,
+}
+
+impl Tracking {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Tracking> {
+        static CLASSES: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+        let (event, tracker) = CLASSES.get_or_try_init(py, || -> PyResult<_> {
+            let event = py.import("threading")?.getattr("Event")?.unbind();
+            Ok((event, py.import("zmq")?.getattr("MessageTracker")?.unbind()))
+        })?;
+        let event = event.call0(py)?;
+        Ok(Tracking { tracker: tracker.call1(py, (event.clone_ref(py),))?, event })
+    }
+
+    /// Returns a tracker that is done.
+    pub(crate) fn finished(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        static TRACKER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let tracker = TRACKER
+            .get_or_try_init(py, || py.import("zmq")?.getattr("_FINISHED_TRACKER").map(Bound::unbind))?;
+        Ok(tracker.clone_ref(py))
+    }
+}
+
+impl Frame {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a frame with the content of an object; see `__init__`.
+    pub(crate) fn made_of(
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        track: bool,
+        copy: Option<bool>,
+        copy_threshold: usize,
+    ) -> PyResult<Frame> {
+        if data.is_instance_of::<PyString>() {
+            return Err(PyTypeError::new_err("Str objects not allowed. Only: bytes, buffer interfaces."));
+        }
+        let buffer = Buffer::of(data)?;
+        let mut state = State { data: Some(data.clone().unbind()), ..State::default() };
+        if copy.unwrap_or(buffer.len() < copy_threshold) {
+            let copied = py.detach(|| Message::try_from_slice(buffer.as_slice()));
+            state.message = copied.ok_or_else(|| errors::exception(py, Error::NoMemory))?;
+            if track {
+                state.tracker = Some(Tracking::finished(py)?);
+            }
+        } else {
+            let tracking = if track { Some(Tracking::new(py)?) } else { None };
+            let event = tracking.as_ref().map(|tracking| tracking.event.clone_ref(py));
+            state.message = reaper::lend(py, buffer, event)?;
+            if let Some(Tracking { tracker, event }) = tracking {
+                state.tracker = Some(tracker);
+                state.tracker_event = Some(event);
+            }
+        }
+        Ok(Frame(Mutex::new(state)))
+    }
+
+    /// Returns a second message with the same body, and the tracker of the frame.
+    pub(crate) fn share(&self, py: Python<'_>) -> (Message, Option<Py<PyAny>>) {
+        let mut state = self.state();
+        (state.message.share(), state.tracker.as_ref().map(|tracker| tracker.clone_ref(py)))
+    }
+
+    /// Stores a received message in a new frame.
+    pub(crate) fn receive(&self, message: Message) -> PyResult<()> {
+        let mut state = self.state();
+        if state.exported {
+            return Err(PyBufferError::new_err("the frame is in use"));
+        }
+        state.more = message.more();
+        state.message = message;
+        Ok(())
+    }
+
+    pub(crate) fn set_routing_id(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let routing_id: u32 = value.extract()?;
+        if routing_id == 0 {
+            return Err(errors::exception(py, Error::Invalid));
+        }
+        self.state().message.set_routing_id(routing_id);
+        Ok(())
+    }
+
+    pub(crate) fn set_group(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let group = socket::text(value)?;
+        let known = self.state().message.set_group(group.as_bytes());
+        if known { Ok(()) } else { Err(errors::exception(py, Error::Invalid)) }
+    }
+}
+
+#[pymethods]
+impl Frame {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Frame {
+        Frame(Mutex::default())
+    }
+
+    /// Makes a frame of an object with a buffer. The bytes are copied if `copy` is true, or if it is
+    /// `None` and there are fewer than `copy_threshold`. Otherwise the frame refers to them.
+    #[pyo3(signature = (data = None, track = false, copy = None, copy_threshold = None, **_keywords))]
+    fn __init__(
+        &self,
+        py: Python<'_>,
+        data: Option<&Bound<'_, PyAny>>,
+        track: bool,
+        copy: Option<bool>,
+        copy_threshold: Option<usize>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let Some(data) = data else {
+            if track {
+                self.set_tracker(Some(Tracking::finished(py)?));
+            }
+            return Ok(());
+        };
+        let threshold = match (copy, copy_threshold) {
+            (Some(_), _) => 0,
+            (None, Some(threshold)) => threshold,
+            (None, None) => {
+                py.import("zmq")?.getattr("COPY_THRESHOLD")?.extract::<Option<usize>>()?.unwrap_or(0)
+            }
+        };
+        let made = Frame::made_of(py, data, track, copy, threshold)?;
+        let made = made.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let old = {
+            let mut state = self.state();
+            if state.exported {
+                return Err(PyBufferError::new_err("the frame is in use"));
+            }
+            std::mem::replace(&mut *state, made)
+        };
+        drop(old);
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector runs inside of a call of this thread only where nothing is locked.
+        let Ok(state) = self.0.try_lock() else { return Ok(()) };
+        visit.call(&state.data)?;
+        visit.call(&state.tracker)?;
+        visit.call(&state.tracker_event)
+    }
+
+    fn __clear__(&self) {
+        let mut state = self.state();
+        let taken = (state.data.take(), state.tracker.take(), state.tracker_event.take());
+        drop(state);
+        drop(taken);
+    }
+
+    /// Returns a frame with the same body, which is not copied.
+    fn fast_copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let copy = slf.get_type().call0()?;
+        let state = {
+            let mut state = slf.get().state();
+            State {
+                message: state.message.share(),
+                exported: false,
+                more: state.more,
+                data: state.data.as_ref().map(|data| data.clone_ref(py)),
+                bytes: state.bytes.as_ref().map(|bytes| bytes.clone_ref(py)),
+                view: None,
+                tracker: state.tracker.as_ref().map(|tracker| tracker.clone_ref(py)),
+                tracker_event: state.tracker_event.as_ref().map(|event| event.clone_ref(py)),
+            }
+        };
+        let frame = copy.cast::<Frame>()?.get();
+        // A constructor of a subclass may have used the buffer.
+        if frame.state().exported {
+            return Err(PyBufferError::new_err("the frame is in use"));
+        }
+        let old = std::mem::replace(&mut *frame.state(), state);
+        drop(old);
+        Ok(copy.unbind())
+    }
+
+    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::fast_copy(slf)
+    }
+
+    /// Fills `view` with the body, which may be written as in pyzmq.
+    ///
+    /// # Safety
+    /// `view` is null, or a `Py_buffer` to fill.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("there is no view to fill"));
+        }
+        let (data, len) = {
+            let mut state = slf.get().state();
+            state.exported = true;
+            (state.message.data_ptr(), isize::try_from(state.message.len())?)
+        };
+        // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame. The
+        // body stays at its address while the frame lives: the frame itself does not move, and the
+        // mark `exported` keeps the message from being replaced. `share`, the only other change of
+        // the message, leaves the body where it is.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data.cast(), len, 0, flags) };
+        if filled < 0 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.state().message.len()
+    }
+
+    /// A memoryview of the body.
+    #[getter]
+    fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let known = slf.get().state().view.as_ref().map(|view| view.clone_ref(py));
+        if let Some(view) = known
+            && let Some(view) = pyo3::types::PyWeakrefMethods::upgrade(view.bind(py))
+        {
+            return Ok(view);
+        }
+        let view = PyMemoryView::from(slf)?;
+        let reference = PyWeakrefReference::new(&view)?.unbind();
+        let old = slf.get().state().view.replace(reference);
+        drop(old);
+        Ok(view.into_any())
+    }
+
+    /// A copy of the body, which is made once.
+    #[getter]
+    fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        let message = {
+            let mut state = self.state();
+            if let Some(bytes) = &state.bytes {
+                return Ok(bytes.clone_ref(py));
+            }
+            state.message.share()
+        };
+        let bytes = transfer::bytes_of(py, &message)?.unbind();
+        let mut state = self.state();
+        Ok(state.bytes.get_or_insert(bytes).clone_ref(py))
+    }
+
+    /// True if more parts of the same message follow.
+    #[getter]
+    fn more(&self) -> bool {
+        self.state().more
+    }
+
+    #[setter]
+    fn set_more(&self, more: bool) {
+        self.state().more = more;
+    }
+
+    /// The `MessageTracker` of the frame, or `None`.
+    #[getter]
+    fn tracker(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().tracker.as_ref().map(|tracker| tracker.clone_ref(py))
+    }
+
+    #[setter]
+    pub(crate) fn set_tracker(&self, tracker: Option<Py<PyAny>>) {
+        let old = std::mem::replace(&mut self.state().tracker, tracker);
+        drop(old);
+    }
+
+    /// The event of the tracker, or `None`.
+    #[getter]
+    fn tracker_event(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.state().tracker_event.as_ref().map(|event| event.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_tracker_event(&self, event: Option<Py<PyAny>>) {
+        let old = std::mem::replace(&mut self.state().tracker_event, event);
+        drop(old);
+    }
+
+    /// Returns a property: `routing_id`, `group`, a number of zmq_msg_get(3), or a name of
+    /// zmq_msg_gets(3).
+    fn get(&self, py: Python<'_>, option: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let unknown = || errors::exception(py, Error::Invalid);
+        if option.is_instance_of::<PyInt>() {
+            let option: c_int = option.extract()?;
+            let value = {
+                let state = self.state();
+                match option {
+                    MORE => Some(c_int::from(state.message.more())),
+                    SHARED => Some(c_int::from(state.message.is_shared())),
+                    SRCFD => state.message.metadata().and_then(|metadata| metadata.source_fd()),
+                    _ => None,
+                }
+            };
+            return value.ok_or_else(unknown)?.into_py_any(py);
+        }
+        let name = socket::text(option)?;
+        if name == "routing_id" {
+            let routing_id = self.state().message.routing_id();
+            return if routing_id == 0 { Err(unknown()) } else { routing_id.into_py_any(py) };
+        }
+        let value: Option<CString> = {
+            let state = self.state();
+            match name.as_str() {
+                "group" => Some(state.message.group().to_owned()),
+                name => tautline_abi::native::property(&state.message, name).map(ToOwned::to_owned),
+            }
+        };
+        value.ok_or_else(unknown)?.to_string_lossy().into_py_any(py)
+    }
+
+    /// Sets `routing_id` or `group`.
+    fn set(&self, py: Python<'_>, option: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if option.is_instance_of::<PyInt>() {
+            // No property with a number can be set.
+            let _: (c_int, c_int) = (option.extract()?, value.extract()?);
+            return Err(errors::exception(py, Error::Invalid));
+        }
+        match socket::text(option)?.as_str() {
+            "routing_id" => self.set_routing_id(py, value),
+            "group" => self.set_group(py, value),
+            _ => Err(PyTypeError::new_err("an integer is required")),
+        }
+    }
+}

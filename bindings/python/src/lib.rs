@@ -1,0 +1,55 @@
+//! The native part of Tautline's Python binding: contexts, sockets and message frames of the
+//! engine, with the methods that pyzmq expects of a backend.
+//!
+//! ```text
+//!  tautline_zmq.backend   the names that pyzmq imports, in Python
+//!     │
+//!  context.rs    Context                    frame.rs      Frame, a message part in Python's hands
+//!  socket.rs     Socket                     options.rs    types of the socket options
+//!  transfer.rs   send and receive           batch.rs      many messages in one call
+//!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
+//!  functions.rs  functions of the module    errors.rs     exceptions
+//!  enter.rs      one caller at a time inside a socket, and the interpreter lock
+//!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
+//! ```
+//!
+//! # Threads
+//! A call first tries without waiting, while it holds the interpreter lock (GIL). Only a call that
+//! has to wait, or to copy much memory, releases the lock. While a thread is inside a socket and
+//! holds the lock, it calls nothing of Python: such a call could run a finalizer that closes the
+//! socket, and wait for itself.
+//!
+//! # Forks
+//! In a forked child, sockets and contexts of the parent are closed: `close` and `term` have no
+//! effect, and every other call fails with ENOTSOCK.
+
+mod batch;
+mod buffer;
+mod context;
+mod enter;
+mod errors;
+mod frame;
+mod functions;
+mod options;
+mod poll;
+#[cfg(target_os = "linux")]
+mod readiness;
+mod reaper;
+mod socket;
+mod transfer;
+
+use pyo3::prelude::*;
+
+/// The module `tautline_zmq._native`.
+// The module was never tried without the GIL.
+#[pymodule(gil_used = true)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<context::Context>()?;
+    module.add_class::<socket::Socket>()?;
+    module.add_class::<frame::Frame>()?;
+    #[cfg(target_os = "linux")]
+    module.add_class::<readiness::Readiness>()?;
+    poll::register(module)?;
+    functions::register(module)?;
+    reaper::register(module)
+}

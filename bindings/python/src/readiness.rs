@@ -1,0 +1,199 @@
+//! `Readiness`: one descriptor that an event loop watches for a socket.
+//!
+//! ZMQ_FD would serve, but a socket that has given it out must wake it for every message, also while
+//! nobody waits. The descriptors that this file watches stay silent until `arm` has returned
+//! WAITING.
+//!
+//! The descriptor is an epoll instance with edges: it becomes readable once for each event, until
+//! `clear`. A wait follows the engine's wait rule in steps:
+//!
+//! ```text
+//!   arm(events)   READY     try the operation again now
+//!                 SOON      call arm again in the next turn of the loop (the wait rule spins)
+//!                 WAITING   the descriptor becomes readable; then: clear(), and arm again
+//! ```
+//!
+//! An edge that is taken while no wait rests belongs to a wake signal that is still raised, and that
+//! does not write its descriptor again. The next wait that comes to rest therefore checks once more.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Wake, Waker};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tautline_abi::native::SocketHandle;
+use tautline_core::{Error, WaitMode, WaitState, poller};
+
+use crate::enter;
+use crate::socket::Socket;
+
+const WAITING: i32 = 0;
+const READY: i32 = 1;
+const SOON: i32 = 2;
+
+/// The readiness of a socket, as one descriptor for an event loop.
+#[pyclass(frozen, weakref, module = "tautline_zmq._native")]
+pub(crate) struct Readiness {
+    socket: SocketHandle,
+    epoll: OwnedFd,
+    /// Copies of the engine's descriptors, which the epoll instance watches.
+    _watched: Vec<OwnedFd>,
+    /// Locked for moments only: no thread waits for a socket or for the interpreter meanwhile.
+    wait: Mutex<Wait>,
+    soon: Arc<Soon>,
+    waker: Waker,
+}
+
+#[derive(Default)]
+struct Wait {
+    state: WaitState,
+    /// True if an edge was taken while no wait rested.
+    unseen: bool,
+}
+
+/// Set by the engine if the wait goes on without a rest.
+#[derive(Default)]
+struct Soon(AtomicBool);
+
+impl Wake for Soon {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Relaxed: the caller of `poll_ready` reads it in the same thread. A wake of another thread
+        // comes with a write to a descriptor.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Readiness {
+    fn wait(&self) -> MutexGuard<'_, Wait> {
+        self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Readiness {
+    #[classattr]
+    const WAITING: i32 = WAITING;
+    #[classattr]
+    const READY: i32 = READY;
+    #[classattr]
+    const SOON: i32 = SOON;
+
+    /// Watches a socket. ENOTSUP for types that several threads may use (CLIENT, SERVER and similar
+    /// types).
+    #[new]
+    fn new(py: Python<'_>, socket: &Bound<'_, Socket>) -> PyResult<Readiness> {
+        let socket = socket.get().handle(py)?;
+        let descriptors = enter::call(py, socket, |socket| {
+            if socket.is_shared() {
+                return Err(Error::NotSupported);
+            }
+            socket.with(|socket| socket.descriptors().map_err(Error::from))
+        })?;
+        let watched: Vec<OwnedFd> = descriptors.into_iter().map(OwnedFd::from).collect();
+        let soon = Arc::new(Soon::default());
+        Ok(Readiness {
+            socket,
+            epoll: watch(&watched)?,
+            _watched: watched,
+            wait: Mutex::default(),
+            waker: soon.clone().into(),
+            soon,
+        })
+    }
+
+    /// Returns the descriptor.
+    fn fileno(&self) -> i32 {
+        self.epoll.as_raw_fd()
+    }
+
+    /// Returns READY, SOON or WAITING for an operation that needs `events`, of POLLIN and POLLOUT,
+    /// and that would have blocked. POLLOUT means the message that was refused.
+    fn arm(&self, py: Python<'_>, events: i16) -> PyResult<i32> {
+        if events == 0 || events & !(poller::POLLIN | poller::POLLOUT) != 0 {
+            return Err(PyValueError::new_err(format!("events={events} must be POLLIN, POLLOUT or both")));
+        }
+        enter::call(py, self.socket, |socket| {
+            socket.with(|socket| {
+                let wait = &mut *self.wait();
+                loop {
+                    self.soon.0.store(false, Ordering::Relaxed);
+                    let polled =
+                        socket.poll_ready(events, &mut wait.state, WaitMode::Descriptors, &self.waker);
+                    if let Poll::Ready(result) = polled {
+                        wait.state = WaitState::default();
+                        return result.map(|()| READY);
+                    }
+                    if self.soon.0.load(Ordering::Relaxed) {
+                        return Ok(SOON);
+                    }
+                    if !std::mem::take(&mut wait.unseen) {
+                        return Ok(WAITING);
+                    }
+                }
+            })
+        })
+    }
+
+    /// Takes the events of the descriptor, which is then not readable until the next one.
+    fn clear(&self) {
+        // A forked child shares the epoll instance, and must not take its parent's events.
+        if !self.socket.is_open() {
+            return;
+        }
+        let mut wait = self.wait();
+        if take_edges(&self.epoll) && !wait.state.is_sleeping() {
+            wait.unseen = true;
+        }
+    }
+
+    /// Ends a wait that will not be continued.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.socket.is_open() {
+            return Ok(());
+        }
+        enter::call(py, self.socket, |socket| {
+            socket.with(|socket| {
+                socket.stop_waiting(std::mem::take(&mut self.wait().state));
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Number of descriptors of a socket, and room for their events.
+const MAX: usize = 4;
+
+/// Returns an epoll instance with edges of the descriptors.
+fn watch(descriptors: &[OwnedFd]) -> std::io::Result<OwnedFd> {
+    // SAFETY: makes a descriptor, or returns -1.
+    let number = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if number < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: just made, and owned by nobody else.
+    let epoll = unsafe { OwnedFd::from_raw_fd(number) };
+    for descriptor in descriptors {
+        let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 0 };
+        // SAFETY: two open descriptors, and a valid event.
+        let added = unsafe {
+            libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event)
+        };
+        if added < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(epoll)
+}
+
+/// Takes the pending edges of an epoll instance. Returns true if there were any.
+fn take_edges(epoll: &OwnedFd) -> bool {
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX];
+    // SAFETY: an open descriptor, and room for MAX events.
+    unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), MAX as i32, 0) > 0 }
+}

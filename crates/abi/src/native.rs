@@ -1,0 +1,450 @@
+//! Handles for Rust code in the same process, such as a language binding: the sockets behind the C
+//! handles, with results in place of errno.
+//!
+//! A [`SocketHandle`] is safe to use. It refers to a slot, which lives for ever, and to one socket
+//! in that slot. After the socket was closed, by whichever handle, every call fails with
+//! [`Refusal::Closed`], also if the slot holds another socket by then. In a forked child the same
+//! is true of the handles of the parent.
+//!
+//! [`SocketHandle::enter`] excludes other callers with an atomic exchange. So threads that share a
+//! socket against the rules of ZeroMQ take turns, even if they enter at the same time. A caller
+//! that finds another one inside is refused, and decides itself how to wait. The C functions do not
+//! exclude in this way: a program uses either them or this module for its sockets.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tautline_core::poller::{self, Item, PollTarget};
+use tautline_core::{Error, Flags, Message, SharedSocket, Socket, SocketType, proxy};
+use tautline_io::fd::RawFd;
+
+use crate::context;
+use crate::entry::{self, SocketGuard, SocketSlot};
+use crate::inherited::LINGER;
+use crate::msg;
+use crate::shared::{self, SharedSlot};
+
+/// A socket; see the module documentation. A copy refers to the same socket.
+#[derive(Clone, Copy)]
+pub struct SocketHandle(Place);
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// A socket of one thread, and the number of the socket in its slot.
+    One(&'static SocketSlot, u32),
+    /// A socket that several threads may use at the same time (CLIENT, SERVER and similar types).
+    Many(&'static SharedSlot),
+}
+
+/// Reason for which a caller cannot enter a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another caller is inside; see [`SocketHandle::wait_until_free`].
+    Busy,
+    /// The socket is closed, or a forked child has inherited it.
+    Closed,
+}
+
+/// The slots of all sockets that [`SocketHandle::open`] has opened, by address.
+fn opened() -> MutexGuard<'static, BTreeMap<usize, Place>> {
+    static OPENED: Mutex<BTreeMap<usize, Place>> = Mutex::new(BTreeMap::new());
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SocketHandle {
+    /// Opens a socket in the context behind a C handle.
+    ///
+    /// # Errors
+    /// As zmq_socket(3).
+    ///
+    /// # Safety
+    /// `context` is null, or a handle that `zmq_ctx_new` has returned at any time.
+    pub unsafe fn open(context: *mut c_void, socket_type: i32) -> Result<SocketHandle, Error> {
+        let socket_type = u8::try_from(socket_type).ok().and_then(SocketType::from_code);
+        // SAFETY: guaranteed by the caller; the slots of contexts stay readable for ever.
+        let socket = unsafe { context::socket(context, socket_type) }?;
+        let place = if socket.is_thread_safe() {
+            Place::Many(shared::open_slot(socket)?)
+        } else {
+            let slot = entry::open_slot(socket);
+            Place::One(slot, slot.body().generation())
+        };
+        let handle = SocketHandle(place);
+        opened().insert(handle.address(), place);
+        Ok(handle)
+    }
+
+    /// Returns the socket that is open at an address, which another handle has returned. `None` if
+    /// there is none.
+    pub fn at(address: usize) -> Option<SocketHandle> {
+        match *opened().get(&address)? {
+            Place::One(slot, _) if slot.in_use() => {
+                Some(SocketHandle(Place::One(slot, slot.body().generation())))
+            }
+            Place::Many(slot) if slot.in_use() => Some(SocketHandle(Place::Many(slot))),
+            _ => None,
+        }
+    }
+
+    /// Returns the address of the slot, which is the socket's C handle.
+    pub fn address(self) -> usize {
+        match self.0 {
+            Place::One(slot, _) => slot.handle().addr(),
+            Place::Many(slot) => slot.handle().addr(),
+        }
+    }
+
+    /// True until the socket is closed. False in a forked child that has inherited it.
+    pub fn is_open(self) -> bool {
+        match self.0 {
+            Place::One(slot, generation) => slot.in_use() && slot.body().generation() == generation,
+            Place::Many(slot) => slot.in_use(),
+        }
+    }
+
+    /// Enters the socket. The access ends when the result is dropped.
+    ///
+    /// # Errors
+    /// Fails at once if another caller is inside, or if the socket is closed.
+    #[inline(always)]
+    pub fn enter(self) -> Result<EnteredSocket, Refusal> {
+        let Place::One(slot, generation) = self.0 else { return self.enter_shared() };
+        let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
+        // While this caller is inside, the slot is not reused, so this check stays valid.
+        if slot.in_use() && slot.body().generation() == generation {
+            Ok(EnteredSocket(Access::One(guard)))
+        } else {
+            Err(Refusal::Closed)
+        }
+    }
+
+    #[cold]
+    fn enter_shared(self) -> Result<EnteredSocket, Refusal> {
+        let Place::Many(slot) = self.0 else { return Err(Refusal::Closed) };
+        let socket = slot.in_use().then(|| slot.body().socket()).flatten();
+        socket.map(|socket| EnteredSocket(Access::Many(socket))).ok_or(Refusal::Closed)
+    }
+
+    #[cold]
+    fn refusal(self) -> Refusal {
+        if self.is_open() { Refusal::Busy } else { Refusal::Closed }
+    }
+
+    /// Waits until no caller is inside, the socket is closed, or `limit` has passed. Another caller
+    /// may enter before this one does.
+    pub fn wait_until_free(self, limit: Duration) {
+        let Place::One(slot, _) = self.0 else { return };
+        let started = Instant::now();
+        while slot.body().is_busy() && self.is_open() {
+            match started.elapsed() {
+                waited if waited >= limit => return,
+                waited if waited < Duration::from_micros(100) => std::thread::yield_now(),
+                _ => tautline_io::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// Closes the socket, zmq_close(3). `linger` replaces the option ZMQ_LINGER. Ends a blocked call
+    /// of another thread, and waits until that thread has left.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if the socket is already closed.
+    pub fn close(self, linger: Option<i32>) -> Result<(), Error> {
+        if !self.is_open() {
+            return Err(Error::NotSocket);
+        }
+        let linger = linger.map(i32::to_ne_bytes);
+        match self.0 {
+            Place::One(slot, _) => {
+                let mut socket = entry::take(slot)?;
+                // An impossible time leaves the option as it is, as zmq_setsockopt does.
+                linger.map(|linger| socket.set_option(LINGER, &linger));
+                socket.close();
+                Ok(())
+            }
+            Place::Many(slot) => {
+                if let (Some(linger), Some(shared)) = (linger, slot.body().socket()) {
+                    let _ = shared.with(|socket| socket.set_option(LINGER, &linger));
+                }
+                shared::close_slot(slot)
+            }
+        }
+    }
+}
+
+/// Access of one caller to a socket.
+pub struct EnteredSocket(Access);
+
+enum Access {
+    One(SocketGuard),
+    Many(Arc<SharedSocket>),
+}
+
+impl EnteredSocket {
+    /// Calls `call` with the socket.
+    ///
+    /// # Errors
+    /// Those of `call`, and [`Error::NotSocket`] if another thread is closing the socket.
+    #[inline(always)]
+    pub fn with<T>(&mut self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
+        match &mut self.0 {
+            Access::One(guard) => call(guard.socket()?),
+            Access::Many(shared) => shared.with(call),
+        }
+    }
+
+    /// Sends a part that is copied from `body`; see [`Socket::send`].
+    ///
+    /// # Errors
+    /// As zmq_send(3).
+    #[inline(always)]
+    pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
+        match &mut self.0 {
+            Access::One(guard) => guard.socket()?.send(body, flags),
+            Access::Many(shared) => shared.send(body, flags),
+        }
+    }
+
+    /// Sends a message part, which is then empty; see [`Socket::send_message`].
+    ///
+    /// # Errors
+    /// As zmq_msg_send(3). The message is then unchanged.
+    pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
+        match &mut self.0 {
+            Access::One(guard) => guard.socket()?.send_message(message, flags),
+            Access::Many(shared) => shared.send_message(message, flags),
+        }
+    }
+
+    /// Receives a part into `buffer`, and returns the length of the whole part; see
+    /// [`Socket::recv`].
+    ///
+    /// # Errors
+    /// As zmq_recv(3).
+    pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
+        match &mut self.0 {
+            Access::One(guard) => guard.socket()?.recv(buffer, flags),
+            Access::Many(shared) => shared.recv(buffer, flags),
+        }
+    }
+
+    /// Receives a part; see [`Socket::recv_message`].
+    ///
+    /// # Errors
+    /// As zmq_msg_recv(3).
+    #[inline(always)]
+    pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
+        match &mut self.0 {
+            Access::One(guard) => guard.socket()?.recv_message(message, flags),
+            Access::Many(shared) => shared.recv_message(message, flags),
+        }
+    }
+
+    /// Binds the socket; see [`Socket::bind`].
+    ///
+    /// # Errors
+    /// As zmq_bind(3).
+    pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
+        match &mut self.0 {
+            Access::One(guard) => guard.socket()?.bind(endpoint),
+            Access::Many(shared) => shared.bind(endpoint),
+        }
+    }
+
+    /// Ends a binding or a connection; see [`Socket::unbind`] and [`Socket::disconnect`].
+    ///
+    /// # Errors
+    /// As zmq_unbind(3) and zmq_disconnect(3).
+    pub fn end(&mut self, endpoint: &str, kind: EndpointKind) -> Result<(), Error> {
+        match (&mut self.0, kind) {
+            (Access::One(guard), EndpointKind::Bound) => guard.socket()?.unbind(endpoint),
+            (Access::One(guard), EndpointKind::Connected) => guard.socket()?.disconnect(endpoint),
+            (Access::Many(shared), _) => shared.unbind(endpoint),
+        }
+    }
+
+    /// True if several threads may use the socket at the same time.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, Access::Many(_))
+    }
+}
+
+/// Origin of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointKind {
+    /// The socket is bound to it.
+    Bound,
+    /// The socket connects to it.
+    Connected,
+}
+
+/// An object to wait for; see [`poll`].
+#[derive(Debug, Clone, Copy)]
+pub struct PollEntry {
+    /// The object.
+    pub target: Target,
+    /// The wanted events, of POLLIN and the other constants.
+    pub events: i16,
+    /// The events that have occurred.
+    pub revents: i16,
+}
+
+/// The object of a [`PollEntry`].
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// A socket.
+    Socket(SocketHandle),
+    /// A descriptor of the system.
+    Descriptor(RawFd),
+}
+
+/// Reason for which [`poll`] has failed.
+#[derive(Debug, Clone, Copy)]
+pub enum PollFailure {
+    /// The caller cannot enter this socket. No socket is held.
+    Refused(SocketHandle, Refusal),
+    /// An error of zmq_poll(3).
+    Error(Error),
+}
+
+/// Waits for an event of any entry, zmq_poll(3). Returns the number of entries with events.
+///
+/// # Errors
+/// Fails at once if a socket is closed, or if another caller is inside.
+pub fn poll(entries: &mut [PollEntry], timeout: Option<Duration>) -> Result<usize, PollFailure> {
+    let mut held: Vec<Option<EnteredSocket>> = Vec::with_capacity(entries.len());
+    // Index of the first entry with the same socket.
+    let mut places = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let (entered, place) = match entry.target {
+            Target::Descriptor(_) => (None, index),
+            Target::Socket(handle) => match place_of(handle, &held) {
+                Some(place) => (None, place),
+                None => match handle.enter() {
+                    Ok(entered) => {
+                        if let Access::One(guard) = &entered.0 {
+                            guard.store_index(u32::try_from(index).unwrap_or(u32::MAX));
+                        }
+                        (Some(entered), index)
+                    }
+                    Err(refusal) => return Err(PollFailure::Refused(handle, refusal)),
+                },
+            },
+        };
+        held.push(entered);
+        places.push(place);
+    }
+    wait(entries, &mut held, &places, timeout).map_err(PollFailure::Error)
+}
+
+/// Returns the index of the entry that holds a socket of one thread.
+fn place_of(handle: SocketHandle, held: &[Option<EnteredSocket>]) -> Option<usize> {
+    let Place::One(slot, _) = handle.0 else { return None };
+    let place = usize::try_from(slot.body().stored_index()?).ok()?;
+    match held.get(place)?.as_ref()?.0 {
+        Access::One(ref guard) if guard.is_of(slot.handle()) => Some(place),
+        _ => None,
+    }
+}
+
+fn wait(
+    entries: &mut [PollEntry],
+    held: &mut [Option<EnteredSocket>],
+    places: &[usize],
+    timeout: Option<Duration>,
+) -> Result<usize, Error> {
+    let mut watched = Vec::with_capacity(entries.len());
+    for (entry, held) in entries.iter().zip(held) {
+        let target = match (entry.target, held.as_mut().map(|entered| &mut entered.0)) {
+            (Target::Descriptor(fd), _) => PollTarget::Descriptor(fd),
+            (_, Some(Access::One(guard))) => PollTarget::Socket(guard.socket()?),
+            (_, Some(Access::Many(shared))) => PollTarget::Shared(shared),
+            (_, None) => PollTarget::Descriptor(tautline_io::fd::NONE),
+        };
+        watched.push(Item { watched: target, events: 0, revents: 0 });
+    }
+    for (entry, place) in entries.iter().zip(places) {
+        watched[*place].events |= entry.events;
+    }
+    poller::poll(&mut watched, timeout)?;
+    let mut ready = 0;
+    for (entry, place) in entries.iter_mut().zip(places) {
+        let revents = watched[*place].revents;
+        // Errors of descriptors are reported even if not requested.
+        let is_socket = matches!(entry.target, Target::Socket(_));
+        entry.revents = if is_socket { revents & entry.events } else { revents };
+        ready += usize::from(entry.revents != 0);
+    }
+    Ok(ready)
+}
+
+/// Joins two sockets in the calling thread, zmq_proxy_steerable(3). If `backend` is `None`, messages
+/// of the frontend go back to it.
+///
+/// # Errors
+/// As zmq_proxy_steerable(3).
+pub fn join(
+    frontend: &mut EnteredSocket,
+    backend: Option<&mut EnteredSocket>,
+    capture: Option<&mut EnteredSocket>,
+    control: Option<&mut EnteredSocket>,
+) -> Result<(), Error> {
+    frontend.with(|frontend| {
+        optional(backend, |backend| {
+            optional(capture, |capture| {
+                optional(control, |control| proxy::run(frontend, backend, capture, control))
+            })
+        })
+    })
+}
+
+fn optional(
+    entered: Option<&mut EnteredSocket>,
+    call: impl FnOnce(Option<&mut Socket>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    match entered {
+        Some(entered) => entered.with(|socket| call(Some(socket))),
+        None => call(None),
+    }
+}
+
+/// Sets the number that `zmq_errno` returns in the calling thread.
+pub fn set_errno(number: i32) {
+    tautline_io::errno::set(number);
+}
+
+/// Returns a property of the peer that sent a message, zmq_msg_gets(3).
+pub fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
+    msg::property(message, name)
+}
+
+impl PartialEq for SocketHandle {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.0, other.0) {
+            (Place::One(slot, number), Place::One(other, of_other)) => {
+                std::ptr::eq(slot, other) && number == of_other
+            }
+            (Place::Many(slot), Place::Many(other)) => std::ptr::eq(slot, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for SocketHandle {}
+
+impl std::fmt::Debug for SocketHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SocketHandle({:#x})", self.address())
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Socket(handle) => handle.fmt(f),
+            Target::Descriptor(fd) => write!(f, "Descriptor({fd:?})"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+"""Tautline as a backend of pyzmq, in place of pyzmq's own extension module.
+
+`PYZMQ_BACKEND=tautline_zmq.backend` selects it: `import zmq` then uses the names of this module for its base classes and
+functions. Programs that use pyzmq's C interface (`cimport zmq`) need pyzmq's own backend.
+"""
+
+from tautline_zmq._native import (
+    IPC_PATH_MAX_LEN,
+    Context,
+    Frame,
+    curve_keypair,
+    curve_public,
+    has,
+    proxy,
+    proxy_steerable,
+    strerror,
+    zmq_errno,
+    zmq_poll,
+    zmq_version_info,
+)
+from tautline_zmq.backend._socket import Socket
+
+Message = Frame
+
+# The draft socket types (CLIENT, SERVER, RADIO, DISH and others) are always there.
+PYZMQ_DRAFT_API = True
+
+# pyzmq has a version in Python.
+monitored_queue = None
+
+__all__ = [
+    "IPC_PATH_MAX_LEN",
+    "PYZMQ_DRAFT_API",
+    "Context",
+    "Frame",
+    "Message",
+    "Socket",
+    "curve_keypair",
+    "curve_public",
+    "has",
+    "monitored_queue",
+    "proxy",
+    "proxy_steerable",
+    "strerror",
+    "zmq_errno",
+    "zmq_poll",
+    "zmq_version_info",
+]

@@ -1,0 +1,103 @@
+"""Waits for a socket in an asyncio event loop, by the descriptor of `_native.Readiness`.
+
+A `Waiter` belongs to one socket and one loop, and registers one descriptor with the loop for as long as it lives. Any number of
+tasks may wait for the socket. They are served in the order in which they came, separately for the two directions.
+"""
+
+import asyncio
+from collections import deque
+
+from tautline_zmq._native import Readiness
+
+POLLIN = 1
+POLLOUT = 2
+
+_READY = Readiness.READY
+_SOON = Readiness.SOON
+
+
+class Waiter:
+    """The tasks of one event loop that wait for one socket."""
+
+    def __init__(self, socket, loop=None):
+        self._readiness = Readiness(socket)
+        self._loop = loop or asyncio.get_running_loop()
+        # The futures of each direction: an attempt to complete the operation, and the future of its result.
+        self._readers = deque()
+        self._writers = deque()
+        self._soon = None
+        self._loop.add_reader(self._readiness.fileno(), self._on_event)
+
+    def wait(self, events, attempt):
+        """Returns a future with the result of `attempt`, an operation that needs POLLIN or POLLOUT.
+
+        `attempt()` returns a pair: false and nothing if the operation would block, or else true and the result. It has just
+        failed, or other tasks wait for the same direction.
+        """
+        future = self._loop.create_future()
+        (self._readers if events == POLLIN else self._writers).append((attempt, future))
+        # The wait for the other direction goes on, because arm waits for both.
+        self._continue()
+        return future
+
+    def close(self):
+        """Ends all waits, and takes the descriptor out of the loop. The socket stays open."""
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._readiness.fileno())
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        for waiting in (self._readers, self._writers):
+            while waiting:
+                waiting.popleft()[1].cancel()
+        self._readiness.stop()
+
+    def _on_event(self):
+        self._readiness.clear()
+        self._continue()
+
+    def _on_turn(self):
+        self._soon = None
+        self._continue()
+
+    def _continue(self):
+        """Serves the waiting tasks until the socket blocks in both directions, and then arms the descriptor."""
+        while True:
+            events = (POLLIN if _serve(self._readers) else 0) | (POLLOUT if _serve(self._writers) else 0)
+            if not events:
+                return
+            try:
+                state = self._readiness.arm(events)
+            except Exception as error:
+                _fail(self._readers, error)
+                _fail(self._writers, error)
+                return
+            if state == _READY:
+                continue
+            if state == _SOON and self._soon is None:
+                self._soon = self._loop.call_soon(self._on_turn)
+            return
+
+
+def _serve(waiting):
+    """Completes the operations that do not block. Returns true if one is left."""
+    while waiting:
+        attempt, future = waiting[0]
+        if not future.done():
+            try:
+                is_done, result = attempt()
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                if not is_done:
+                    return True
+                future.set_result(result)
+        waiting.popleft()
+    return False
+
+
+def _fail(waiting, error):
+    while waiting:
+        future = waiting.popleft()[1]
+        if not future.done():
+            future.set_exception(error)
