@@ -38,6 +38,16 @@ struct Opened {
 }
 
 impl Socket {
+    /// Returns an object without a socket, for `__init__`.
+    pub(crate) fn unopened() -> Socket {
+        Socket {
+            opened: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            copy_threshold: AtomicI32::new(0),
+            context: Mutex::new(None),
+        }
+    }
+
     /// Returns the handle. ENOTSOCK if the socket is closed.
     #[inline(always)]
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<SocketHandle> {
@@ -73,12 +83,7 @@ impl Socket {
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Socket {
-        Socket {
-            opened: OnceLock::new(),
-            closed: AtomicBool::new(false),
-            copy_threshold: AtomicI32::new(0),
-            context: Mutex::new(None),
-        }
+        Socket::unopened()
     }
 
     /// Opens a socket in a context, or refers to the one with the address `shadow`.

@@ -1,4 +1,4 @@
-"""`python -m tautline_zmq`: on, off, status, doctor, bench."""
+"""`python -m tautline_zmq`: on, off, status, doctor, bench, info."""
 
 import argparse
 import os
@@ -18,7 +18,12 @@ def main():
     bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds")
     bench.add_argument("--rounds", type=int, default=3, help="number of measurements of each case with each library (3)")
     bench.add_argument("--seconds", type=float, default=1.0, help="length of each measurement (1)")
+    commands.add_parser("info", help="show the versions, features and files of the native module")
     arguments = parser.parse_args()
+    if arguments.command == "info":
+        from tautline_zmq import _info
+
+        return _info.run()
     if arguments.command == "doctor":
         from tautline_zmq import _doctor
 
