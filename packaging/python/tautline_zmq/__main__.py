@@ -9,7 +9,7 @@ from tautline_zmq import _library, active, version
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Runs pyzmq on Tautline, in this Python environment.")
-    parser.add_argument("--version", action="version", version=version())
+    parser.add_argument("--version", action="version", version=_shown_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("status", help="show the library that pyzmq runs on; the exit code is 0 if it is Tautline")
     commands.add_parser("off", help="run pyzmq on its own library, in this environment, until `on`")
@@ -33,6 +33,13 @@ def main():
 
         return _bench.run(arguments.rounds, arguments.seconds)
     return {"status": status, "off": off, "on": on}[arguments.command]()
+
+
+def _shown_version():
+    try:
+        return version()
+    except ImportError:
+        return "unknown: the package is not installed"
 
 
 def status():

@@ -51,5 +51,5 @@ def run() -> int:
 def _installed() -> str:
     try:
         return version()
-    except Exception:
-        return "(not installed)"
+    except ImportError:
+        return "unknown: the package is not installed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Generic, Iterator, List, Optional, Tuple, Type, TypeVar, Union
 
@@ -160,9 +161,11 @@ class SocketBase(Options):
     def _wait_for(self, option: int, count: int, place: str) -> None:
         try:
             self._set_int(option, count)
-        except errors.Again as error:
-            text = f"{place} on {errors.describe(self)}: not reached within {self.sndtimeo} ms"
-            raise errors.TimedOut(error.errno, text) from None
+        except errors.Error as error:
+            place = f"{place} on {errors.describe(self)}"
+            if isinstance(error, errors.Again):
+                raise errors.TimedOut(error.errno, f"{place}: not reached within {self.sndtimeo} ms") from None
+            raise errors.made(error.errno or 0, place) from None
 
     def _start_monitor(self, events: MonitorEvent) -> str:
         """Reports events to an address of its own, and returns the address."""
@@ -200,6 +203,12 @@ class SocketBase(Options):
         trace: Optional[TracebackType],
     ) -> None:
         self.close()
+
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        # An open socket would keep its context from terminating. A forked child leaves those of its parent alone.
+        if not self.closed and self.context._pid == os.getpid():
+            warn(f"unclosed socket {self!r}", ResourceWarning, source=self)
+            self.close()
 
     def __repr__(self) -> str:
         if self.closed:
