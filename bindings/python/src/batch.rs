@@ -4,11 +4,12 @@ use std::ffi::c_int;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use tautline_abi::native::SocketHandle;
-use tautline_core::{Error, Flags};
+use tautline_abi::native::{EnteredSocket, SocketHandle};
+use tautline_core::{Error, Flags, Message};
 
 use crate::enter::{self, DONTWAIT};
 use crate::errors;
+use crate::exit::PythonCode;
 use crate::transfer::{self, Parts, Way};
 
 /// Number of messages that are taken from the socket, or given to it, at a time.
@@ -49,24 +50,53 @@ fn take_arrived(py: Python<'_>, handle: SocketHandle, max: usize, list: &Bound<'
             Err(_) if !list.is_empty() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let mut result = Ok(());
-        while chunk.len() < wanted && result.is_ok() {
-            let mut parts = Parts::default();
-            result = parts.receive(&mut entered, Flags::DONTWAIT);
-            if result.is_ok() {
-                chunk.push(parts);
-            }
-        }
+        let result = receive_chunk(&mut entered, &mut chunk, wanted);
         drop(entered);
-        for parts in chunk.drain(..) {
-            list.append(parts.into_object(py)?)?;
-        }
+        append_chunk(py, &mut chunk, list)?;
         match result {
             Ok(()) => {}
             Err(Error::Again) => return Ok(()),
             Err(Error::Interrupted) => return py.check_signals(),
             Err(_) if !list.is_empty() => return Ok(()),
             Err(error) => return Err(errors::after_signals(py, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Receives up to `wanted` messages, without waiting. The parts of all messages follow each other in
+/// `chunk`.
+fn receive_chunk(socket: &mut EnteredSocket, chunk: &mut Vec<Message>, wanted: usize) -> Result<(), Error> {
+    let mut messages = 0;
+    while messages < wanted {
+        // The part is received in its place, because moving a new message would wait for its bytes.
+        chunk.push(Message::new());
+        let Some(part) = chunk.last_mut() else { return Ok(()) };
+        if let Err(error) = socket.recv_message(part, Flags::DONTWAIT) {
+            chunk.pop();
+            return Err(error);
+        }
+        messages += usize::from(!part.more());
+    }
+    Ok(())
+}
+
+/// Appends the messages of a chunk to a list.
+fn append_chunk(py: Python<'_>, chunk: &mut Vec<Message>, list: &Bound<'_, PyList>) -> PyResult<()> {
+    let mut parts: Option<Bound<'_, PyList>> = None;
+    for message in chunk.drain(..) {
+        let body = transfer::bytes_of(py, &message)?;
+        match (parts.take(), message.more()) {
+            (None, false) => list.append(body)?,
+            (open, more) => {
+                let open = open.unwrap_or_else(|| PyList::empty(py));
+                open.append(body)?;
+                if more {
+                    parts = Some(open);
+                } else {
+                    list.append(open)?;
+                }
+            }
         }
     }
     Ok(())
@@ -81,7 +111,13 @@ pub(crate) fn send_many(
 ) -> PyResult<usize> {
     let mut sent = 0;
     let mut chunk: Vec<Bound<'_, PyBytes>> = Vec::new();
-    for message in messages.try_iter()? {
+    let calls_python =
+        !(messages.is_exact_instance_of::<PyList>() || messages.is_exact_instance_of::<PyTuple>());
+    let mut messages = messages.try_iter()?;
+    loop {
+        let calls = calls_python.then(|| PythonCode::enter(py));
+        let Some(message) = messages.next() else { break };
+        drop(calls);
         match message?.cast_into_exact::<PyBytes>() {
             Ok(bytes) => {
                 chunk.push(bytes);

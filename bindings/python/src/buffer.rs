@@ -55,9 +55,3 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), len) }
     }
 }
-
-impl AsRef<[u8]> for Buffer {
-    fn as_ref(&self) -> &[u8] {
-        self.as_slice()
-    }
-}

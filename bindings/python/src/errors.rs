@@ -10,6 +10,8 @@ use pyo3::types::PyDict;
 use tautline_abi::native::Refusal;
 use tautline_core::Error;
 
+use crate::exit::PythonCode;
+
 struct Classes {
     general: Py<PyAny>,
     again: Py<PyAny>,
@@ -54,6 +56,7 @@ pub(crate) fn last(py: Python<'_>) -> PyErr {
 /// both kinds by its own.
 #[cold]
 pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
+    let _calls = PythonCode::enter(py);
     let made = classes(py).and_then(|classes| {
         let Some(classes) = classes else {
             return Ok(PyOSError::new_err((number, "error of the engine")));
@@ -74,6 +77,7 @@ pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
 /// Returns a `ZMQError` with a text of its own.
 #[cold]
 pub(crate) fn with_text(py: Python<'_>, text: &str) -> PyErr {
+    let _calls = PythonCode::enter(py);
     let make = || {
         let arguments = PyDict::new(py);
         arguments.set_item("msg", text)?;
@@ -108,6 +112,7 @@ fn set_errno(number: c_int) {
 pub(crate) fn is_again(py: Python<'_>, error: &PyErr) -> bool {
     match classes(py) {
         Ok(Some(classes)) => error.matches(py, classes.again.bind(py)).unwrap_or(false),
-        _ => error.is_instance_of::<PyBlockingIOError>(py),
+        // The value, because OSError chooses this class by the number when it makes the value.
+        _ => error.value(py).is_instance_of::<PyBlockingIOError>(),
     }
 }

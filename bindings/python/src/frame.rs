@@ -12,6 +12,7 @@ use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
 use tautline_core::{Error, Message};
 
 use crate::buffer::Buffer;
+use crate::exit::PythonCode;
 use crate::{errors, reaper, socket, transfer};
 
 /// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED: the properties that are numbers.
@@ -48,6 +49,7 @@ pub(crate) struct Tracking {
 
 impl Tracking {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Tracking> {
+        let _calls = PythonCode::enter(py);
         static CLASSES: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
         let (event, tracker) = CLASSES.get_or_try_init(py, || -> PyResult<_> {
             let event = py.import("threading")?.getattr("Event")?.unbind();
@@ -199,6 +201,7 @@ impl Frame {
     /// Returns a frame with the same body, which is not copied.
     fn fast_copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
+        let _calls = PythonCode::enter(py);
         let copy = slf.get_type().call0()?;
         let state = {
             let mut state = slf.get().state();

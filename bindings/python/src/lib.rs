@@ -12,6 +12,8 @@
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
+//!  draft.rs      the descriptor of sockets       exit.rs       the exit of the interpreter
+//!                that several threads may use
 //! ```
 //!
 //! # Threads
@@ -27,8 +29,10 @@
 mod batch;
 mod buffer;
 mod context;
+mod draft;
 mod enter;
 mod errors;
+mod exit;
 mod frame;
 mod functions;
 mod native_errors;
@@ -44,12 +48,22 @@ mod reaper;
 mod socket;
 mod transfer;
 
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
+
+/// Number of the main interpreter. Others would share the classes and the exit of this one.
+const MAIN_INTERPRETER: i64 = 0;
 
 /// The module `tautline_zmq._native`.
 // The module was never tried without the GIL.
 #[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // SAFETY: this thread holds the lock of an interpreter.
+    let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if interpreter != MAIN_INTERPRETER {
+        return Err(PyImportError::new_err("tautline_zmq._native runs only in the main interpreter"));
+    }
     module.add_class::<context::Context>()?;
     module.add_class::<socket::Socket>()?;
     module.add_class::<frame::Frame>()?;
@@ -60,5 +74,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     poll::register(module)?;
     functions::register(module)?;
     native_functions::register(module)?;
-    reaper::register(module)
+    exit::register(module)
 }

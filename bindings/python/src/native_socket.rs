@@ -103,7 +103,7 @@ pub(crate) struct NativeSocket {
 impl NativeSocket {
     /// Returns the initializer of an object without a socket.
     pub(crate) fn unopened() -> PyClassInitializer<NativeSocket> {
-        PyClassInitializer::from(Socket::unopened()).add_subclass(NativeSocket { turns: Turns::new() })
+        PyClassInitializer::from(Socket::unopened(false)).add_subclass(NativeSocket { turns: Turns::new() })
     }
 
     /// Returns the handle. ENOTSOCK if the socket is closed.

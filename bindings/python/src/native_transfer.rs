@@ -12,6 +12,7 @@ use tautline_core::{Error, Flags, Message};
 
 use crate::buffer::Buffer;
 use crate::enter::{self, DONTWAIT, SNDMORE};
+use crate::exit::PythonCode;
 use crate::frame::Frame;
 use crate::reaper;
 use crate::transfer::{attempt, bytes_of, send_slice};
@@ -120,6 +121,7 @@ fn parts_of<'py>(parts: &Bound<'py, PyAny>, copy: bool) -> PyResult<Vec<Part<'py
     if parts.is_instance_of::<PyBytes>() || parts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("the parts of a message are an iterable of bytes, such as a list"));
     }
+    let _calls = PythonCode::enter(parts.py());
     let parts: Vec<_> = parts.try_iter()?.map(|part| Part::of(&part?, copy)).collect::<PyResult<_>>()?;
     if parts.is_empty() {
         return Err(PyValueError::new_err("a message has at least one part"));
@@ -186,6 +188,7 @@ pub(crate) fn try_send_multipart(
 /// Returns a `tautline_zmq.Frame` with a received part.
 fn frame_of(py: Python<'_>, message: Message) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let _calls = PythonCode::enter(py);
     let class = CLASS
         .get_or_try_init(py, || py.import("tautline_zmq._frame")?.getattr("Frame").map(Bound::unbind))?;
     let object = class.bind(py).call0()?;
@@ -244,16 +247,16 @@ fn receive_parts(
     messages: &mut Vec<Message>,
 ) -> Result<(), Error> {
     loop {
-        let mut message = Message::new();
         let now = if messages.is_empty() { flags } else { Flags::DONTWAIT };
-        match socket.recv_message(&mut message, now) {
-            Ok(_) => {}
+        // The part is received in its place, because moving a new message would wait for its bytes.
+        messages.push(Message::new());
+        let Some(part) = messages.last_mut() else { return Ok(()) };
+        if let Err(error) = socket.recv_message(part, now) {
+            messages.pop();
             // The next call reports the error again.
-            Err(_) if !messages.is_empty() => return Ok(()),
-            Err(error) => return Err(error),
+            return if messages.is_empty() { Err(error) } else { Ok(()) };
         }
-        let more = message.more();
-        messages.push(message);
+        let more = part.more();
         if messages.len() >= max && !more {
             return Ok(());
         }

@@ -26,8 +26,8 @@ use pyo3::prelude::*;
 use tautline_abi::native::SocketHandle;
 use tautline_core::{Error, WaitMode, WaitState, poller};
 
-use crate::enter;
 use crate::socket::Socket;
+use crate::{enter, errors};
 
 const WAITING: i32 = 0;
 const READY: i32 = 1;
@@ -89,13 +89,12 @@ impl Readiness {
     #[new]
     fn new(py: Python<'_>, socket: &Bound<'_, Socket>) -> PyResult<Readiness> {
         let socket = socket.get().handle(py)?;
-        let descriptors = enter::call(py, socket, |socket| {
-            if socket.is_shared() {
-                return Err(Error::NotSupported);
-            }
+        if socket.is_shared() {
+            return Err(errors::exception(py, Error::NotSupported));
+        }
+        let watched = enter::call(py, socket, |socket| {
             socket.with(|socket| socket.descriptors().map_err(Error::from))
         })?;
-        let watched: Vec<OwnedFd> = descriptors.into_iter().map(OwnedFd::from).collect();
         let soon = Arc::new(Soon::default());
         Ok(Readiness {
             socket,

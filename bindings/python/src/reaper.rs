@@ -5,8 +5,8 @@
 //! event of its `MessageTracker`. After a fork, and when the interpreter has begun to exit, there is
 //! no reaper: the buffers leak, because no code of Python may run for them.
 
+use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -15,11 +15,7 @@ use pyo3::prelude::*;
 use tautline_core::Message;
 
 use crate::buffer::Buffer;
-
-/// True from the exit of the interpreter on.
-// Relaxed: the reaper ends at its own request, `None` in the channel. A buffer that is dropped
-// meanwhile either reaches a reaper or leaks.
-static STOPPED: AtomicBool = AtomicBool::new(false);
+use crate::exit;
 
 /// The reaper of this process.
 static REAPER: Mutex<Option<Reaper>> = Mutex::new(None);
@@ -36,43 +32,43 @@ struct Released {
     event: Option<Py<PyAny>>,
 }
 
-/// The body of a message, as the engine holds it.
+/// The owner of a message's body, as the engine holds it.
 struct Lent {
-    released: ManuallyDrop<Released>,
-    /// Leaks with the buffer in a forked child, where its lock may be held for ever.
-    sender: ManuallyDrop<Sender<Option<Released>>>,
+    released: Released,
+    sender: Sender<Option<Released>>,
     process: u32,
-}
-
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        self.released.buffer.as_slice()
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if STOPPED.load(Ordering::Relaxed) || self.process != std::process::id() {
-            return;
-        }
-        // SAFETY: this is the only place that takes the fields, and it runs once.
-        let (sender, released) =
-            unsafe { (ManuallyDrop::take(&mut self.sender), ManuallyDrop::take(&mut self.released)) };
-        if let Err(refused) = sender.send(Some(released)) {
-            std::mem::forget(refused);
-        }
-    }
 }
 
 /// Returns a message whose body is the memory of a Python object. `event.set()` is called when no
 /// message refers to the memory any more.
 pub(crate) fn lend(py: Python<'_>, buffer: Buffer, event: Option<Py<PyAny>>) -> PyResult<Message> {
     let (sender, process) = reaper(py)?;
-    Ok(Message::from_owner(Lent {
-        released: ManuallyDrop::new(Released { buffer, event }),
-        sender: ManuallyDrop::new(sender),
-        process,
-    }))
+    let lent = Box::new(Lent { released: Released { buffer, event }, sender, process });
+    let (data, len) = (lent.released.buffer.as_slice().as_ptr(), lent.released.buffer.len());
+    // SAFETY: the buffer keeps the bytes allocated until `give_back` has taken the box, which may
+    // happen on any thread. The engine does not write them.
+    Ok(unsafe {
+        let hint = Box::into_raw(lent).cast();
+        Message::from_foreign(data.cast_mut(), len, Some(give_back), hint)
+    })
+}
+
+/// Sends the owner of a body to the reaper. The engine calls it once, on any thread.
+///
+/// # Safety
+/// `hint` is a `Lent` of `lend`.
+unsafe extern "C" fn give_back(_data: *mut c_void, hint: *mut c_void) {
+    // SAFETY: the box of `lend`, which is taken only here.
+    let lent = unsafe { Box::from_raw(hint.cast::<Lent>()) };
+    if exit::has_begun() || lent.process != std::process::id() {
+        // It leaks with the channel, whose lock may be held for ever in a forked child.
+        std::mem::forget(lent);
+        return;
+    }
+    let Lent { released, sender, .. } = *lent;
+    if let Err(refused) = sender.send(Some(released)) {
+        std::mem::forget(refused);
+    }
 }
 
 /// Returns the way to the reaper of this process, and starts it if necessary.
@@ -118,23 +114,15 @@ fn reap(receiver: Receiver<Option<Released>>) {
     }
 }
 
-/// Stops the reaper. Called by `atexit`: later the interpreter would not let its thread attach.
-#[pyfunction]
-fn _stop_reaper(py: Python<'_>) {
-    STOPPED.store(true, Ordering::Relaxed);
+/// Stops the reaper, because the interpreter would not let its thread attach any more. The calling
+/// thread does not hold the interpreter lock.
+pub(crate) fn stop() {
     let reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner).take();
     match reaper {
-        Some(Reaper { process, sender, thread }) if process == std::process::id() => py.detach(|| {
+        Some(Reaper { process, sender, thread }) if process == std::process::id() => {
             let _ = sender.send(None);
             let _ = thread.join();
-        }),
+        }
         other => std::mem::forget(other),
     }
-}
-
-/// Makes the reaper stop at the exit of the interpreter.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let stop = wrap_pyfunction!(_stop_reaper, module)?;
-    module.py().import("atexit")?.call_method1("register", (stop,))?;
-    Ok(())
 }

@@ -4,15 +4,17 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::PyVisit;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use pyo3::{IntoPyObjectExt, PyTraverseError};
 use tautline_abi::native::{EndpointKind, SocketHandle};
 use tautline_core::{Error, SocketType};
 
 use crate::context::Context;
+use crate::draft::{self, DraftPoller};
 use crate::functions::IPC_PATH_MAX_LEN;
 use crate::{batch, enter, errors, options, transfer};
 
@@ -29,6 +31,10 @@ pub(crate) struct Socket {
     copy_threshold: AtomicI32,
     /// The attribute `context`. No call of Python is made while it is locked.
     context: Mutex<Option<Py<PyAny>>>,
+    /// Gives a draft socket a descriptor. Made when the program asks for it.
+    draft_poller: Mutex<Option<DraftPoller>>,
+    /// True if the class overrides a method that `send_multipart` or `recv_multipart` of pyzmq calls.
+    calls_python: bool,
 }
 
 /// The socket, which the constructor sets.
@@ -39,12 +45,14 @@ struct Opened {
 
 impl Socket {
     /// Returns an object without a socket, for `__init__`.
-    pub(crate) fn unopened() -> Socket {
+    pub(crate) fn unopened(calls_python: bool) -> Socket {
         Socket {
             opened: OnceLock::new(),
             closed: AtomicBool::new(false),
             copy_threshold: AtomicI32::new(0),
             context: Mutex::new(None),
+            draft_poller: Mutex::new(None),
+            calls_python,
         }
     }
 
@@ -72,6 +80,26 @@ impl Socket {
         drop(old);
     }
 
+    fn draft_place(&self) -> MutexGuard<'_, Option<DraftPoller>> {
+        self.draft_poller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns ZMQ_FD of a draft socket. If the option is ZMQ_EVENTS, clears that descriptor.
+    fn draft_fd(&self, py: Python<'_>, socket: SocketHandle, option: c_int) -> PyResult<Option<c_int>> {
+        if option == draft::EVENTS {
+            if let Some(poller) = &*self.draft_place() {
+                poller.drain();
+            }
+            return Ok(None);
+        }
+        if self.draft_place().is_none() {
+            // The constructor calls Python, so the place is not locked meanwhile.
+            let poller = DraftPoller::new(py, socket)?;
+            self.draft_place().get_or_insert(poller);
+        }
+        self.draft_place().as_ref().map(|poller| poller.fd(py)).transpose()
+    }
+
     fn end(&self, py: Python<'_>, addr: &Bound<'_, PyAny>, kind: EndpointKind) -> PyResult<()> {
         let endpoint = endpoint(py, addr)?;
         enter::call_detached(py, self.handle(py)?, |socket| socket.end(&endpoint, kind))
@@ -80,10 +108,21 @@ impl Socket {
 
 #[pymethods]
 impl Socket {
+    /// Set to true by classes that override a method which pyzmq's versions of `send_multipart` and
+    /// `recv_multipart` call. These versions are then attributes of the class, with the names below.
+    #[classattr]
+    const _CALLS_PYTHON: bool = false;
+
     #[new]
+    #[classmethod]
     #[pyo3(signature = (*_arguments, **_keywords))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Socket {
-        Socket::unopened()
+    fn new(
+        class: &Bound<'_, PyType>,
+        _arguments: &Bound<'_, PyTuple>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Socket> {
+        let calls_python = class.getattr(intern!(class.py(), "_CALLS_PYTHON"))?.is_truthy()?;
+        Ok(Socket::unopened(calls_python))
     }
 
     /// Opens a socket in a context, or refers to the one with the address `shadow`.
@@ -192,6 +231,7 @@ impl Socket {
             return Ok(());
         }
         let handle = opened.handle;
+        drop(self.draft_place().take());
         match py.detach(|| handle.close(linger)) {
             // Another object, or the context, has closed it.
             Ok(()) | Err(Error::NotSocket) => Ok(()),
@@ -206,7 +246,14 @@ impl Socket {
 
     /// Returns the value of an option, zmq_getsockopt(3).
     fn get(&self, py: Python<'_>, option: c_int) -> PyResult<Py<PyAny>> {
-        options::get(py, self.handle(py)?, option)
+        let handle = self.handle(py)?;
+        if matches!(option, draft::FD | draft::EVENTS)
+            && handle.is_shared()
+            && let Some(number) = self.draft_fd(py, handle, option)?
+        {
+            return number.into_py_any(py);
+        }
+        options::get(py, handle, option)
     }
 
     /// Accepts connections at an address, zmq_bind(3).
@@ -215,7 +262,7 @@ impl Socket {
         let path = || endpoint.split_once("://").map_or(&*endpoint, |(_, path)| path);
         match enter::attempt_detached(py, self.handle(py)?, |socket| socket.bind(&endpoint))? {
             Ok(()) => Ok(()),
-            Err(Error::NameTooLong) => Err(errors::with_text(
+            Err(error) if error.errno() == Error::NameTooLong.errno() => Err(errors::with_text(
                 py,
                 &format!(
                     "ipc path \"{}\" is longer than {IPC_PATH_MAX_LEN} characters \
@@ -224,7 +271,7 @@ impl Socket {
                     path()
                 ),
             )),
-            Err(Error::NoEntry) => {
+            Err(error) if error.errno() == Error::NoEntry.errno() => {
                 Err(errors::with_text(py, &format!("No such file or directory for ipc path \"{}\".", path())))
             }
             Err(error) => Err(errors::after_signals(py, error)),
@@ -328,22 +375,31 @@ impl Socket {
     /// Sends the parts of a message.
     #[pyo3(signature = (msg_parts, flags = 0, copy = true, track = false, **_keywords))]
     fn send_multipart(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         msg_parts: &Bound<'_, PyAny>,
         flags: c_int,
         copy: bool,
         track: bool,
         _keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<Py<PyAny>>> {
-        let way = transfer::Way { copy, track, copy_threshold: self.copy_threshold() };
-        transfer::send_multipart(py, self.handle(py)?, msg_parts, flags, way)
+        let (py, socket) = (slf.py(), slf.get());
+        if socket.calls_python {
+            let method = intern!(py, "_python_send_multipart");
+            return Ok(Some(slf.call_method1(method, (msg_parts, flags, copy, track))?.unbind()));
+        }
+        let way = transfer::Way { copy, track, copy_threshold: socket.copy_threshold() };
+        transfer::send_multipart(py, socket.handle(py)?, msg_parts, flags, way)
     }
 
     /// Receives a message, and returns the list of its parts.
     #[pyo3(signature = (flags = 0, copy = true, track = false))]
-    fn recv_multipart(&self, py: Python<'_>, flags: c_int, copy: bool, track: bool) -> PyResult<Py<PyAny>> {
-        let handle = self.handle(py)?;
+    fn recv_multipart(slf: &Bound<'_, Self>, flags: c_int, copy: bool, track: bool) -> PyResult<Py<PyAny>> {
+        let (py, socket) = (slf.py(), slf.get());
+        if socket.calls_python {
+            let method = intern!(py, "_python_recv_multipart");
+            return Ok(slf.call_method1(method, (flags, copy, track))?.unbind());
+        }
+        let handle = socket.handle(py)?;
         if copy {
             transfer::recv_multipart(py, handle, flags)
         } else {

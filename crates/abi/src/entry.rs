@@ -206,7 +206,7 @@ impl SocketGuard {
     pub(crate) fn try_new(slot: &'static SocketSlot) -> Option<SocketGuard> {
         // Acquire: pairs with the Release in `drop`. SeqCst: store `busy`, then load `open` in
         // `socket`, which pairs with the barrier in `close`.
-        (!slot.body().busy.swap(true, Ordering::SeqCst)).then_some(SocketGuard { slot })
+        if slot.body().busy.swap(true, Ordering::SeqCst) { None } else { Some(SocketGuard { slot }) }
     }
 
     /// Returns the socket. NotSocket if another thread is closing it.

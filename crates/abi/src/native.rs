@@ -91,8 +91,8 @@ impl SocketHandle {
     /// Returns the address of the slot, which is the socket's C handle.
     pub fn address(self) -> usize {
         match self.0 {
-            Place::One(slot, _) => slot.handle().addr(),
-            Place::Many(slot) => slot.handle().addr(),
+            Place::One(slot, _) => slot.handle().expose_provenance(),
+            Place::Many(slot) => slot.handle().expose_provenance(),
         }
     }
 
@@ -102,6 +102,11 @@ impl SocketHandle {
             Place::One(slot, generation) => slot.in_use() && slot.body().generation() == generation,
             Place::Many(slot) => slot.in_use(),
         }
+    }
+
+    /// True if several threads may use the socket at the same time.
+    pub fn is_shared(self) -> bool {
+        matches!(self.0, Place::Many(_))
     }
 
     /// Enters the socket. The access ends when the result is dropped.
@@ -263,11 +268,6 @@ impl EnteredSocket {
             (Access::One(guard), EndpointKind::Connected) => guard.socket()?.disconnect(endpoint),
             (Access::Many(shared), _) => shared.unbind(endpoint),
         }
-    }
-
-    /// True if several threads may use the socket at the same time.
-    pub fn is_shared(&self) -> bool {
-        matches!(self.0, Access::Many(_))
     }
 }
 

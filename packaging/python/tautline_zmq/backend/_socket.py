@@ -4,7 +4,8 @@
 methods take the same arguments and do the same, without a detour through Python code. So when pyzmq defines `zmq.Socket`, this
 module removes the three methods from the new class. If a version of pyzmq gives one of them other arguments, all of them stay.
 
-A subclass that overrides `send` or `recv` gets the removed methods back, because they call what it overrides.
+A subclass that overrides `send`, `recv` or `get` expects that `send_multipart` and `recv_multipart` call it. In its objects, the
+native methods therefore call the removed ones.
 """
 
 from tautline_zmq import _native
@@ -16,11 +17,8 @@ _ARGUMENTS = {
     "recv_multipart": ("self", "flags", "copy", "track"),
 }
 
-# Methods that `zmq.Socket` calls in a method of pyzmq.
-_CALLED = {"send_multipart": ("send",), "recv_multipart": ("recv", "get", "getsockopt")}
-
-# The methods that were removed from `zmq.Socket`.
-_removed = {}
+# Methods that the removed ones call, and their names in the native class.
+_CALLED = {"send": "send", "recv": "recv", "get": "get", "getsockopt": "get"}
 
 
 class Socket(_native.Socket):
@@ -30,8 +28,10 @@ class Socket(_native.Socket):
         super().__init_subclass__(**arguments)
         if (cls.__module__, cls.__qualname__) == ("zmq.sugar.socket", "Socket"):
             _remove_methods(cls)
-        elif _removed:
-            _restore_methods(cls)
+        elif hasattr(cls, "_python_send_multipart"):
+            cls._CALLS_PYTHON = any(
+                getattr(cls, name, None) is not getattr(_native.Socket, native) for name, native in _CALLED.items()
+            )
 
 
 def _remove_methods(cls):
@@ -39,19 +39,8 @@ def _remove_methods(cls):
     if all(_arguments(method) == _ARGUMENTS[name] for name, method in methods.items()):
         for name, method in methods.items():
             delattr(cls, name)
-            _removed[name] = method
-
-
-def _restore_methods(cls):
-    for name, called in _CALLED.items():
-        is_native = getattr(cls, name) is getattr(_native.Socket, name)
-        if is_native and any(_overrides(cls, method) for method in called):
-            setattr(cls, name, _removed[name])
-
-
-def _overrides(cls, method):
-    native = "get" if method == "getsockopt" else method
-    return getattr(cls, method, None) is not getattr(_native.Socket, native)
+            # The native methods call them by these names.
+            setattr(cls, f"_python_{name}", method)
 
 
 def _arguments(method):

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds the native Python module and runs its tests.
+#
+#   bindings/python/tests/run.sh [NAME...]   all tests, or these: `test_misuse`, `test_misuse.ForkTest`
+#
+# Needs Python 3.11 or later (PYTHON, by default python3). pyzmq comes from the Python Package Index, or from PYZMQ, a folder that
+# contains `zmq`. MODULE names a module that is built already. Ends with `python: N passed, N failed, N skipped`.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+python=${PYTHON:-python3}
+pyzmq=27.1.0
+
+give_up() {
+    echo "skipped: $1"
+    echo "python: 0 passed, 0 failed, 1 skipped"
+    exit 0
+}
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || give_up "$python is older than 3.11"
+if [[ -z ${MODULE:-} ]]; then
+    (cd "$root" && PYO3_PYTHON=$(command -v "$python") cargo build --profile addon -p tautline-python --features abi3)
+    MODULE=$target/addon/lib_native.so
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/python.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+if [[ -z ${PYZMQ:-} ]]; then
+    PYZMQ=$target/python/pyzmq-$pyzmq-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary :all: \
+        --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
+fi
+cp -r "$root/packaging/python/tautline_zmq" "$work/"
+rm -f "$work/tautline_zmq/_native".*
+cp "$MODULE" "$work/tautline_zmq/_native.abi3.so"
+
+cd "$root/bindings/python/tests"
+PYTHONPATH=$work:$PYZMQ PYZMQ_BACKEND=tautline_zmq.backend PYTHONDONTWRITEBYTECODE=1 "$python" -m summary "$@"
