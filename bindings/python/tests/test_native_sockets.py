@@ -52,7 +52,6 @@ class OptionTest(SyncTest):
             "rcvtimeo": 14,
             "maxmsgsize": 1 << 40,
             "max_multipart_size": 1 << 41,
-            "max_subscriptions": 1 << 30,
             "conflate": True,
             "immediate": True,
             "affinity": 1,
@@ -80,6 +79,9 @@ class OptionTest(SyncTest):
         for name, value in values.items():
             setattr(socket, name, value)
             self.assertEqual(getattr(socket, name), value, name)
+        publisher = self.open(PUB)
+        publisher.max_subscriptions = 1 << 42
+        self.assertEqual(publisher.max_subscriptions, 1 << 42)
         socket.hwm = 7
         self.assertEqual((socket.hwm, socket.sndhwm, socket.rcvhwm), (7, 7, 7))
 

@@ -9,6 +9,8 @@ import errno
 import os
 from typing import Any, Dict, Optional, Type
 
+from tautline_zmq import _native
+
 __all__ = [
     "AccessRefused",
     "AddressInUse",
@@ -172,8 +174,6 @@ def timed_out(place: str, direction: str, timeout: int) -> TimedOut:
 
 def describe(socket: Any) -> str:
     """Returns the type of a socket, and its last endpoint if there is one: `PULL tcp://127.0.0.1:5555`."""
-    from tautline_zmq import _native
-
     name = getattr(getattr(socket, "_kind", None), "name", "socket")
     read: Any = getattr(_native.Socket, "get")
     try:

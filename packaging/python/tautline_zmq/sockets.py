@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -204,7 +205,9 @@ class SocketBase(Options):
     ) -> None:
         self.close()
 
-    def __del__(self, warn: Any = warnings.warn) -> None:
+    def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return
         # An open socket would keep its context from terminating. A forked child leaves those of its parent alone.
         if not self.closed and self.context._pid == os.getpid():
             warn(f"unclosed socket {self!r}", ResourceWarning, source=self)
