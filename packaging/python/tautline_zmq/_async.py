@@ -28,13 +28,15 @@ _CHUNK = 256
 class Direction:
     """The tasks that wait in one direction."""
 
-    __slots__ = ("busy", "events", "index", "queue", "ready", "timeout")
+    __slots__ = ("busy", "events", "index", "other", "queue", "ready", "timeout")
+
+    other: Direction
 
     def __init__(self, index: int, events: int, timeout: int) -> None:
         self.index = index
         self.events = events
         # Number of the option with the limit of a wait.
-        self.timeout = timeout
+        self.timeout = int(timeout)
         # True while a task has the turn. Only this task tries the operation.
         self.busy = False
         self.queue: Any = None
@@ -54,13 +56,22 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
     def __init__(self, context: Any, socket_type: Union[SocketType, int]) -> None:
         self._receiving = Direction(0, POLLIN, Option.RCVTIMEO)
         self._sending = Direction(1, POLLOUT, Option.SNDTIMEO)
+        self._receiving.other = self._sending
+        self._sending.other = self._receiving
         super().__init__(context, socket_type)
 
     def _wait(self, direction: Direction, take: Callable[[], Optional[T]]) -> Awaitable[T]:
-        """Calls `take` when it is the caller's turn and the socket is ready, until it does not return `None`."""
+        """Calls `take` when it is the caller's turn and the socket is ready, until it does not return `None`.
+
+        If no other task waits and the turn is not over, the caller has just tried in vain.
+        """
         raise NotImplementedError
 
     def _wait_for_events(self, flags: int, timeout: Optional[int]) -> Awaitable[int]:
+        raise NotImplementedError
+
+    def _give_way(self) -> Awaitable[None]:
+        """Lets the other tasks run."""
         raise NotImplementedError
 
     def _would_block(self, method: str) -> errors.Error:
@@ -83,7 +94,7 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
             return message
         if flags & DONTWAIT:
             return self._at_once(self._receiving, partial(self._try_recv, copy), "recv")
-        return await self._wait(self._receiving, partial(self._try_recv, copy))
+        return await self._wait(self._receiving, self._try_recv if copy else partial(self._try_recv, False))
 
     @overload
     async def recv_multipart(self, flags: int = 0, copy: Literal[True] = True) -> List[bytes]: ...
@@ -173,7 +184,12 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
         at = 0
         while at < total:
             chunk = left[at : at + _CHUNK]
-            at += await self._wait(self._sending, partial(self._send_some, chunk))
+            sent = None if self._sending.busy else self._send_some(chunk)
+            if sent is None:
+                sent = await self._wait(self._sending, partial(self._send_some, chunk))
+            elif at + sent < total:
+                await self._give_way()
+            at += sent
         return total
 
     def _send_some(self, chunk: List[Any]) -> Optional[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, List, Optional, Tuple, TypeVar, Union
 
 from tautline_zmq import _native, errors
 from tautline_zmq._async import AsyncMonitor, AsyncSocket, Direction
@@ -51,11 +51,8 @@ class Socket(AsyncSocket):
         self._receiving.queue = deque()
         self._sending.queue = deque()
 
-    def _attach(self) -> asyncio.AbstractEventLoop:
-        """Returns the running loop, which watches the socket from now on."""
-        loop = asyncio.get_running_loop()
-        if loop is self._loop:
-            return loop
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Lets a loop watch the socket from now on."""
         if self._loop is not None and not self._loop.is_closed():
             if self._receiving.busy or self._sending.busy or self._pollers:
                 raise RuntimeError("the socket is in use in another event loop")
@@ -76,7 +73,6 @@ class Socket(AsyncSocket):
             self._clear = self._readiness.clear
         loop.add_reader(self._readiness.fileno(), self._on_edge)
         self._loop = loop
-        return loop
 
     def _detach(self) -> None:
         if self._loop is not None and self._readiness is not None and not self._loop.is_closed():
@@ -84,29 +80,33 @@ class Socket(AsyncSocket):
         self._loop = None
 
     async def _wait(self, direction: Direction, take: Callable[[], Optional[T]]) -> T:
-        loop = self._attach()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._attach(loop)
         limit = self._get_int(direction.timeout)
         timer = None if limit < 0 else _Timer(loop, limit)
         try:
+            tries = 0
             if direction.busy:
                 await self._line_up(direction, loop, timer)
-                turn_is_over = False
+                tries = 1
             else:
                 direction.busy = True
-                turn_is_over = self._begin_wait(direction.index)
             try:
-                if turn_is_over:
+                if not tries and self._begin_wait(direction.index):
                     await asyncio.sleep(0)
-                tries = 0
+                    tries = 1
                 while True:
-                    result = take()
-                    if result is not None:
-                        return result
+                    # The caller has made the first try.
+                    if tries:
+                        result = take()
+                        if result is not None:
+                            return result
+                        if tries % _TURN == 0:
+                            await asyncio.sleep(0)
                     if timer is not None and timer.is_over():
                         raise self._timed_out(direction, limit)
                     tries += 1
-                    if tries % _TURN == 0:
-                        await asyncio.sleep(0)
                     await self._until_ready(direction, loop, timer)
             finally:
                 self._leave(direction)
@@ -115,6 +115,9 @@ class Socket(AsyncSocket):
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _give_way(self) -> Awaitable[None]:
+        return asyncio.sleep(0)
 
     def _timed_out(self, direction: Direction, limit: int) -> errors.Error:
         name = "send" if direction.index else "recv"
@@ -147,8 +150,11 @@ class Socket(AsyncSocket):
 
     async def _until_ready(self, direction: Direction, loop: asyncio.AbstractEventLoop, timer: Optional[_Timer]) -> None:
         """Waits until another try is worthwhile."""
+        events = direction.events
+        if direction.other.ready is not None or self._pollers:
+            events |= self._awaited()
         try:
-            state = self._arm(direction.events | self._awaited())
+            state = self._arm(events)
         except Exception:
             # The next try reports the error.
             return
@@ -225,7 +231,9 @@ class Socket(AsyncSocket):
         self._check()
 
     async def _wait_for_events(self, flags: int, timeout: Optional[int]) -> int:
-        loop = self._attach()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._attach(loop)
         timer = None if timeout is None or timeout < 0 else _Timer(loop, timeout)
         try:
             while True:

@@ -6,7 +6,7 @@ The methods are those of `tautline_zmq.aio`.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Deque, Optional, TypeVar, Union
 
 import anyio
 import anyio.lowlevel
@@ -84,6 +84,9 @@ class Socket(AsyncSocket):
                 await self._until_ready(direction.events)
         finally:
             self._leave(direction)
+
+    def _give_way(self) -> Awaitable[None]:
+        return anyio.lowlevel.checkpoint()
 
     def _leave(self, direction: Direction) -> None:
         """Gives the turn to the next task."""
