@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 
 /// Places of a version: the file, the text before it, and the text after it. The first match in the file counts.
-const PLACES: [(&str, &str, &str); 4] = [
+const PLACES: [(&str, &str, &str); 5] = [
     ("bindings/node/package.json", "\"version\": \"", "\""),
     ("bindings/node/zeromq/package.json", "\"version\": \"", "\""),
     ("bindings/node/Cargo.toml", "version = \"", "\""),
+    ("bindings/python/Cargo.toml", "version = \"", "\""),
     ("bindings/dotnet/Tautline/Tautline.csproj", "<Version>", "</Version>"),
 ];
 

@@ -12,7 +12,7 @@ use crate::errors;
 use crate::exit::PythonCode;
 use crate::transfer::{self, Parts, Way};
 
-/// Number of messages that are taken from the socket, or given to it, at a time.
+/// Number of messages that are given to the socket at a time.
 const CHUNK: usize = 256;
 
 /// Waits for a message, and then takes the messages that have arrived, up to `max`.
@@ -41,65 +41,63 @@ pub(crate) fn recv_batch(py: Python<'_>, handle: SocketHandle, max: usize) -> Py
 
 /// Appends the messages that have arrived to a list, up to a length of `max`.
 fn take_arrived(py: Python<'_>, handle: SocketHandle, max: usize, list: &Bound<'_, PyList>) -> PyResult<()> {
-    let mut chunk = Vec::new();
+    let mut part = Message::new();
     while list.len() < max {
-        let wanted = (max - list.len()).min(CHUNK);
         let mut entered = match enter::enter(py, handle) {
             Ok(entered) => entered,
             // The messages that were taken are returned. The next call reports the error.
             Err(_) if !list.is_empty() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let result = receive_chunk(&mut entered, &mut chunk, wanted);
+        let taken = take_inside(py, &mut entered, &mut part, max, list);
         drop(entered);
-        append_chunk(py, &mut chunk, list)?;
-        match result {
-            Ok(()) => {}
-            Err(Error::Again) => return Ok(()),
-            Err(Error::Interrupted) => return py.check_signals(),
-            Err(_) if !list.is_empty() => return Ok(()),
-            Err(error) => return Err(errors::after_signals(py, error)),
+        match taken? {
+            Taken::All => {}
+            Taken::Until(parts) => list.append(parts.into_object(py)?)?,
+            Taken::Failed(Error::Again) => return Ok(()),
+            Taken::Failed(Error::Interrupted) => return py.check_signals(),
+            Taken::Failed(_) if !list.is_empty() => return Ok(()),
+            Taken::Failed(error) => return Err(errors::after_signals(py, error)),
         }
     }
     Ok(())
 }
 
-/// Receives up to `wanted` messages, without waiting. The parts of all messages follow each other in
-/// `chunk`.
-fn receive_chunk(socket: &mut EnteredSocket, chunk: &mut Vec<Message>, wanted: usize) -> Result<(), Error> {
-    let mut messages = 0;
-    while messages < wanted {
-        // The part is received in its place, because moving a new message would wait for its bytes.
-        chunk.push(Message::new());
-        let Some(part) = chunk.last_mut() else { return Ok(()) };
+/// Result of [`take_inside`].
+enum Taken {
+    /// The list is full.
+    All,
+    /// This message comes next. Its object is made outside of the socket.
+    Until(Parts),
+    /// The socket is empty, or has an error.
+    Failed(Error),
+}
+
+/// Appends short messages of one part to a list, while this thread is inside the socket. To make
+/// `bytes` and to append them to a list runs no Python code. A list of parts does: it may start the
+/// garbage collector.
+fn take_inside(
+    py: Python<'_>,
+    socket: &mut EnteredSocket,
+    part: &mut Message,
+    max: usize,
+    list: &Bound<'_, PyList>,
+) -> PyResult<Taken> {
+    while list.len() < max {
+        // The message is used again, because it then keeps its memory.
         if let Err(error) = socket.recv_message(part, Flags::DONTWAIT) {
-            chunk.pop();
-            return Err(error);
+            return Ok(Taken::Failed(error));
         }
-        messages += usize::from(!part.more());
-    }
-    Ok(())
-}
-
-/// Appends the messages of a chunk to a list.
-fn append_chunk(py: Python<'_>, chunk: &mut Vec<Message>, list: &Bound<'_, PyList>) -> PyResult<()> {
-    let mut parts: Option<Bound<'_, PyList>> = None;
-    for message in chunk.drain(..) {
-        let body = transfer::bytes_of(py, &message)?;
-        match (parts.take(), message.more()) {
-            (None, false) => list.append(body)?,
-            (open, more) => {
-                let open = open.unwrap_or_else(|| PyList::empty(py));
-                open.append(body)?;
-                if more {
-                    parts = Some(open);
-                } else {
-                    list.append(open)?;
-                }
-            }
+        if part.more() || part.len() > transfer::LARGE {
+            let mut parts = Parts::new(std::mem::take(part));
+            return Ok(match parts.receive_others(socket, Flags::DONTWAIT) {
+                Ok(()) => Taken::Until(parts),
+                Err(error) => Taken::Failed(error),
+            });
         }
+        list.append(PyBytes::new(py, part.as_slice()))?;
     }
-    Ok(())
+    Ok(Taken::All)
 }
 
 /// Sends each item of an iterable as one message. Returns the number of sent messages.

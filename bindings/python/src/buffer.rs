@@ -1,57 +1,77 @@
 //! The memory of Python objects that support the buffer protocol.
 
-use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyBufferError;
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// The contiguous memory of an object, which stays where it is while this value exists.
-pub(crate) struct Buffer(PyUntypedBuffer);
+// Boxed, because some exporters keep the address of the view.
+pub(crate) struct Buffer(Box<ffi::Py_buffer>);
+
+// SAFETY: the memory stays exported on every thread. Only `drop` calls Python, and attaches before.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; `&Buffer` only reads the description of the memory.
+unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Returns the memory of an object. `TypeError` if it has none, `BufferError` if the memory is
-    /// not contiguous.
+    /// Returns the memory of an object. `TypeError` for an object without a buffer, `BufferError` if
+    /// the memory is not contiguous.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
-        let buffer = PyUntypedBuffer::get(object)?;
-        if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
-            return Err(PyBufferError::new_err("the buffer is not contiguous"));
-        }
-        Ok(Buffer(buffer))
+        Buffer::get(object, ffi::PyBUF_ANY_CONTIGUOUS)
     }
 
     /// As [`Buffer::of`], for memory that may be written.
     pub(crate) fn writable(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
-        let buffer = Buffer::of(object)?;
-        if buffer.0.readonly() {
-            return Err(PyBufferError::new_err("the buffer is read-only"));
+        Buffer::get(object, ffi::PyBUF_ANY_CONTIGUOUS | ffi::PyBUF_WRITABLE)
+    }
+
+    fn get(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<Buffer> {
+        let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
+        // SAFETY: an object, and room for a view. This thread is attached, as `object` proves.
+        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), flags) } < 0 {
+            return Err(PyErr::fetch(object.py()));
         }
-        Ok(buffer)
+        // SAFETY: the call above has filled the view.
+        Ok(Buffer(unsafe { view.assume_init() }))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len_bytes()
+        usize::try_from(self.0.len).unwrap_or(0)
     }
 
     /// Returns the bytes. Another thread of the program may write them at the same time, which
     /// every function that reads a writable buffer without the interpreter lock has to accept.
     pub(crate) fn as_slice(&self) -> &[u8] {
-        if self.len() == 0 {
+        if self.len() == 0 || self.0.buf.is_null() {
             return &[];
         }
         // SAFETY: the exporter guarantees that this many contiguous bytes stay allocated until the
         // buffer is released, which happens when `self` is dropped. The engine only copies them, so
-        // a concurrent write of the program changes the bytes that are sent, and nothing else.
-        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.len()) }
+        // a concurrent write of the program only changes the bytes that are sent.
+        unsafe { std::slice::from_raw_parts(self.0.buf.cast(), self.len()) }
     }
 
-    /// Returns the first `len` bytes for writing. The buffer must be [`Buffer::writable`].
+    /// Returns the first `len` bytes for writing. Empty unless the buffer is [`Buffer::writable`].
     pub(crate) fn as_mut_slice(&mut self, len: usize) -> &mut [u8] {
         let len = len.min(self.len());
-        if len == 0 || self.0.readonly() {
+        if len == 0 || self.0.buf.is_null() || self.0.readonly != 0 {
             return &mut [];
         }
         // SAFETY: as in `as_slice`, and the exporter allows writing. `self` is borrowed mutably, so
         // Rust has no other reference through this value. The engine only writes the bytes, so a
-        // concurrent access of the program sees old or new bytes, and nothing else.
-        unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), len) }
+        // concurrent access of the program sees old or new bytes.
+        unsafe { std::slice::from_raw_parts_mut(self.0.buf.cast(), len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // When the interpreter exits, the export leaks.
+        Python::try_attach(|_| {
+            // SAFETY: a view that `get` has filled, released once, by an attached thread.
+            unsafe { ffi::PyBuffer_Release(&raw mut *self.0) };
+        });
     }
 }

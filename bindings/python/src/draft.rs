@@ -59,7 +59,7 @@ impl DraftPoller {
 
 impl Drop for DraftPoller {
     fn drop(&mut self) {
-        // SAFETY: a poller that nothing else uses any more, or null.
+        // SAFETY: null, or a poller, whose last user is this value.
         unsafe { zmq_poller_destroy(&raw mut self.0) };
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
     made
 }
 
-/// Returns a `ZMQError` with a text of its own.
+/// Returns a `ZMQError` with this text.
 #[cold]
 pub(crate) fn with_text(py: Python<'_>, text: &str) -> PyErr {
     let _calls = PythonCode::enter(py);

@@ -7,10 +7,10 @@
 //!
 //! Therefore a thread marks the time during which this module calls Python code. At exit, `atexit`
 //! waits until no thread is inside. From then on, every other thread than the exiting one stops for
-//! ever when it is about to call Python code. It holds nothing that others need.
+//! ever when it is about to call Python code. It holds no lock.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// True from the exit of the interpreter on.
 // SeqCst: store `EXITING`, then load `INSIDE`; pairs with the opposite order in `PythonCode::enter`.
 static EXITING: AtomicBool = AtomicBool::new(false);
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static INSIDE: AtomicIsize = AtomicIsize::new(0);
 static EXITING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
 /// True if the interpreter has begun to exit.

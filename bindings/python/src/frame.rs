@@ -87,7 +87,8 @@ impl Frame {
         let buffer = Buffer::of(data)?;
         let mut state = State { data: Some(data.clone().unbind()), ..State::default() };
         if copy.unwrap_or(buffer.len() < copy_threshold) {
-            let copied = py.detach(|| Message::try_from_slice(buffer.as_slice()));
+            let copy = || Message::try_from_slice(buffer.as_slice());
+            let copied = if buffer.len() > transfer::LARGE { py.detach(copy) } else { copy() };
             state.message = copied.ok_or_else(|| errors::exception(py, Error::NoMemory))?;
             if track {
                 state.tracker = Some(Tracking::finished(py)?);
@@ -131,8 +132,8 @@ impl Frame {
     }
 
     pub(crate) fn set_group(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let group = socket::text(value)?;
-        let known = self.state().message.set_group(group.as_bytes());
+        let group = socket::name(value)?;
+        let known = self.state().message.set_group(&group);
         if known { Ok(()) } else { Err(errors::exception(py, Error::Invalid)) }
     }
 }
@@ -184,7 +185,7 @@ impl Frame {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector runs inside of a call of this thread only where nothing is locked.
+        // If the lock is held, the objects count as reachable this time.
         let Ok(state) = self.0.try_lock() else { return Ok(()) };
         visit.call(&state.data)?;
         visit.call(&state.tracker)?;
@@ -339,7 +340,7 @@ impl Frame {
             };
             return value.ok_or_else(unknown)?.into_py_any(py);
         }
-        let name = socket::text(option)?;
+        let name = String::from_utf8_lossy(&socket::name(option)?).into_owned();
         if name == "routing_id" {
             let routing_id = self.state().message.routing_id();
             return if routing_id == 0 { Err(unknown()) } else { routing_id.into_py_any(py) };
@@ -361,9 +362,9 @@ impl Frame {
             let _: (c_int, c_int) = (option.extract()?, value.extract()?);
             return Err(errors::exception(py, Error::Invalid));
         }
-        match socket::text(option)?.as_str() {
-            "routing_id" => self.set_routing_id(py, value),
-            "group" => self.set_group(py, value),
+        match &*socket::name(option)? {
+            b"routing_id" => self.set_routing_id(py, value),
+            b"group" => self.set_group(py, value),
             _ => Err(PyTypeError::new_err("an integer is required")),
         }
     }

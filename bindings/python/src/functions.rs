@@ -9,7 +9,7 @@ use tautline_abi::native::{self, EnteredSocket, Refusal, SocketHandle};
 use tautline_abi::{zmq_curve_keypair, zmq_curve_public, zmq_has, zmq_strerror, zmq_version};
 use tautline_core::Error;
 
-use crate::socket::{Socket, text};
+use crate::socket::{Socket, name};
 use crate::{enter, errors};
 
 /// Maximum length of the path of an ipc address: `sun_path` without its NUL.
@@ -78,7 +78,7 @@ fn curve_keypair(py: Python<'_>) -> PyResult<(Bound<'_, PyBytes>, Bound<'_, PyBy
 /// Returns the public key of a secret one, zmq_curve_public(3).
 #[pyfunction]
 fn curve_public<'py>(py: Python<'py>, secret_key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let secret = text(secret_key)?;
+    let secret = name(secret_key)?;
     if secret.len() != KEY {
         return Err(PyValueError::new_err("secret key must be a 40 byte z85 encoded string"));
     }

@@ -18,9 +18,9 @@
 //!
 //! # Threads
 //! A call first tries without waiting, while it holds the interpreter lock (GIL). Only a call that
-//! has to wait, or to copy much memory, releases the lock. While a thread is inside a socket and
-//! holds the lock, it calls nothing of Python: such a call could run a finalizer that closes the
-//! socket, and wait for itself.
+//! has to wait, or to copy much memory, releases the lock. A thread leaves the socket
+//! before it runs Python code: a finalizer could close the same socket, and the thread would wait for
+//! itself.
 //!
 //! # Forks
 //! In a forked child, sockets and contexts of the parent are closed: `close` and `term` have no

@@ -72,7 +72,7 @@ pub(crate) fn get(py: Python<'_>, handle: SocketHandle, option: c_int) -> PyResu
             let len =
                 enter::call(py, handle, |socket| socket.with(|socket| socket.option(option, &mut value)))?;
             let mut bytes = &value[..len.min(ROOM)];
-            // A text ends with a NUL. A routing id may end with one, too.
+            // Texts have a NUL at the end, which is cut. The bytes of a routing id are all kept.
             if option != ROUTING_ID && bytes.last() == Some(&0) {
                 bytes = &bytes[..bytes.len() - 1];
             }

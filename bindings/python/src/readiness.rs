@@ -1,7 +1,7 @@
 //! `Readiness`: one descriptor that an event loop watches for a socket.
 //!
-//! ZMQ_FD would serve, but a socket that has given it out must wake it for every message, also while
-//! nobody waits. The descriptors that this file watches stay silent until `arm` has returned
+//! ZMQ_FD would serve, but after a program has asked for it, the socket writes it for every message,
+//! even without a waiting task. The descriptors of this file stay silent until `arm` returns
 //! WAITING.
 //!
 //! The descriptor is an epoll instance with edges: it becomes readable once for each event, until
@@ -40,7 +40,7 @@ pub(crate) struct Readiness {
     epoll: OwnedFd,
     /// Copies of the engine's descriptors, which the epoll instance watches.
     _watched: Vec<OwnedFd>,
-    /// Locked for moments only: no thread waits for a socket or for the interpreter meanwhile.
+    /// A thread that holds this lock never waits for a socket or for the interpreter lock.
     wait: Mutex<Wait>,
     soon: Arc<Soon>,
     waker: Waker,
@@ -175,7 +175,7 @@ fn watch(descriptors: &[OwnedFd]) -> std::io::Result<OwnedFd> {
     if number < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: just made, and owned by nobody else.
+    // SAFETY: just made, and this is its only owner.
     let epoll = unsafe { OwnedFd::from_raw_fd(number) };
     for descriptor in descriptors {
         let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 0 };

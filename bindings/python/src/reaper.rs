@@ -26,7 +26,7 @@ struct Reaper {
     thread: JoinHandle<()>,
 }
 
-/// What the engine has released.
+/// A buffer after the engine has released it.
 struct Released {
     buffer: Buffer,
     event: Option<Py<PyAny>>,
@@ -109,7 +109,7 @@ fn reap(receiver: Receiver<Option<Released>>) {
                 }
             }
         });
-        // The interpreter ends. What is left leaks.
+        // The interpreter exits. The remaining buffers leak.
         ends |= reaped.is_none();
     }
 }

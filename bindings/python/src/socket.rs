@@ -93,7 +93,7 @@ impl Socket {
             return Ok(None);
         }
         if self.draft_place().is_none() {
-            // The constructor calls Python, so the place is not locked meanwhile.
+            // The constructor calls Python code, so the lock is released before.
             let poller = DraftPoller::new(py, socket)?;
             self.draft_place().get_or_insert(poller);
         }
@@ -162,7 +162,7 @@ impl Socket {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector runs inside of a call of this thread only where nothing is locked.
+        // If the lock is held, the objects count as reachable this time.
         match self.context.try_lock() {
             Ok(context) => visit.call(&*context),
             Err(_) => Ok(()),
@@ -308,14 +308,14 @@ impl Socket {
 
     /// Joins a group of a DISH, zmq_join(3).
     fn join(&self, py: Python<'_>, group: &Bound<'_, PyAny>) -> PyResult<()> {
-        let group = text(group)?;
-        enter::call(py, self.handle(py)?, |socket| socket.with(|socket| socket.join(group.as_bytes())))
+        let group = name(group)?;
+        enter::call(py, self.handle(py)?, |socket| socket.with(|socket| socket.join(&group)))
     }
 
     /// Leaves a group of a DISH, zmq_leave(3).
     fn leave(&self, py: Python<'_>, group: &Bound<'_, PyAny>) -> PyResult<()> {
-        let group = text(group)?;
-        enter::call(py, self.handle(py)?, |socket| socket.with(|socket| socket.leave(group.as_bytes())))
+        let group = name(group)?;
+        enter::call(py, self.handle(py)?, |socket| socket.with(|socket| socket.leave(&group)))
     }
 
     /// Sends one part of a message. Returns a `MessageTracker` if the memory of `data` is used
@@ -459,12 +459,12 @@ fn endpoint(py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 /// Returns a name, which is a str or bytes.
-pub(crate) fn text(name: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn name(name: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(text) = name.cast::<PyString>() {
-        return Ok(text.to_str()?.to_owned());
+        return Ok(text.to_str()?.as_bytes().to_vec());
     }
     match name.cast::<PyBytes>() {
-        Ok(bytes) => Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned()),
+        Ok(bytes) => Ok(bytes.as_bytes().to_vec()),
         Err(_) => Err(PyTypeError::new_err(format!("expected str, got: {}", name.repr()?))),
     }
 }

@@ -20,7 +20,7 @@ use crate::exit::PythonCode;
 use crate::frame::{Frame, Tracking};
 
 /// Bodies above this length are copied without the interpreter lock.
-const LARGE: usize = 64 * 1024;
+pub(crate) const LARGE: usize = 64 * 1024;
 
 /// Options of a send.
 #[derive(Clone, Copy)]
@@ -165,7 +165,7 @@ fn large_bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBy
     // SAFETY: the object is a bytes object of this length.
     let room = unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.expose_provenance();
     py.detach(|| {
-        // SAFETY: `len` bytes, which nothing else accesses: no other code has the object yet.
+        // SAFETY: `len` bytes of a new object, which only this function knows.
         unsafe {
             let room = std::ptr::with_exposed_provenance_mut::<u8>(room);
             std::ptr::copy_nonoverlapping(body.as_ptr(), room, body.len());
@@ -216,21 +216,30 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Returns the first part of a message.
+    pub(crate) fn new(first: Message) -> Parts {
+        Parts { first: Some(first), others: Vec::new() }
+    }
+
     /// Receives the parts of a message. After a failure, a second call continues.
     #[inline(always)]
     pub(crate) fn receive(&mut self, socket: &mut EnteredSocket, flags: Flags) -> Result<(), Error> {
-        loop {
+        if self.first.is_none() {
             let mut message = Message::new();
             socket.recv_message(&mut message, flags)?;
-            let more = message.more();
-            match self.first {
-                None => self.first = Some(message),
-                Some(_) => self.others.push(message),
-            }
-            if !more {
-                return Ok(());
-            }
+            self.first = Some(message);
         }
+        self.receive_others(socket, flags)
+    }
+
+    /// Receives the parts after the first one.
+    pub(crate) fn receive_others(&mut self, socket: &mut EnteredSocket, flags: Flags) -> Result<(), Error> {
+        while self.others.last().or(self.first.as_ref()).is_some_and(Message::more) {
+            let mut message = Message::new();
+            socket.recv_message(&mut message, flags)?;
+            self.others.push(message);
+        }
+        Ok(())
     }
 
     /// Returns the parts as a list of `bytes`.

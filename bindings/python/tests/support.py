@@ -29,7 +29,7 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, source):
         """Runs a program in a new process and returns its output. Fails if it crashes, hangs or writes to standard error."""
         done = subprocess.run(
-            [sys.executable, "-W", "ignore::ResourceWarning", "-X", "faulthandler", "-c", source],
+            [sys.executable, "-W", "ignore", "-X", "faulthandler", "-c", source],
             capture_output=True,
             text=True,
             timeout=PATIENCE,

@@ -107,7 +107,7 @@ def receive():
         pull.poll(1)
         pull.recv_batch()
 def send():
-    while not stop: push.send_many([b"x" * 70_000] * 10)
+    while not stop: push.send_many([b"x" * 70_000] * 10, zmq.NOBLOCK)
 threads = [threading.Thread(target=target) for target in (receive, send)]
 for thread in threads: thread.start()
 for _ in range(20):

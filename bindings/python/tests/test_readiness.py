@@ -30,7 +30,7 @@ class ReadinessTest(SocketTest):
             sender, receiver = self.pair(endpoint=endpoint)
             readiness = Readiness(receiver)
             for number in range(20):
-                # The first wait sees the connection, or nothing.
+                # The first wait may see the new connection.
                 while receiver._try_recv() is None:
                     if self.settle(readiness, POLLIN) == Readiness.WAITING:
                         if number >= 0:

@@ -64,7 +64,7 @@ unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
 /// Makes a socket in the context behind a handle.
 ///
 /// # Safety
-/// As for [`zmq_ctx_term`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn socket(
     handle: *mut c_void,
     socket_type: Option<tautline_core::SocketType>,

@@ -34,7 +34,7 @@ pub(crate) struct SocketBody {
     // Relaxed: caller: a socket passes between threads with a full fence.
     busy: AtomicBool,
     /// True if the socket exists and is not being closed by a thread.
-    // Relaxed: caller, and fence: `Entry::new` and `close`.
+    // Relaxed: caller, and fence: `SocketGuard::new` and `close`.
     open: AtomicBool,
     /// Index at which [`crate::poll`] keeps this entry. Written by the caller inside.
     // Relaxed: caller; other threads read it as a hint, which they check.
@@ -67,9 +67,9 @@ impl Default for SocketBody {
     }
 }
 
-// SAFETY: the socket is Send and is reached only through an `Entry`. Callers of one socket take
-// turns: the contract of zmq_socket demands it, and `busy` enforces it as far as it can. The closer
-// is reached only by the thread that retires the slot. All other fields are atomic.
+// SAFETY: the socket is Send and is reached only through a `SocketGuard`. Callers of one socket
+// take turns: the contract of zmq_socket demands it, and `busy` enforces it as far as it can. The
+// closer is reached only by the thread that retires the slot. All other fields are atomic.
 unsafe impl Sync for SocketBody {}
 
 impl SlotContent for SocketBody {
@@ -133,7 +133,7 @@ pub(crate) fn open_slot(socket: Socket) -> &'static SocketSlot {
 /// NotSocket if the handle is invalid.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
@@ -152,7 +152,7 @@ pub(crate) fn take(slot: &'static SocketSlot) -> Result<Socket, Error> {
     }
     let body = slot.body();
     body.open.store(false, Ordering::Relaxed);
-    // Store `open`, then load `busy`: pairs with the fence in `Entry::new`.
+    // Store `open`, then load `busy`: pairs with the fence in `SocketGuard::new`.
     barrier::heavy();
     // SAFETY: this thread has retired the slot, and only the retiring thread takes the closer out.
     let closer = unsafe { &mut *body.closer.get() }.take();
@@ -200,8 +200,8 @@ impl SocketGuard {
         Ok(SocketGuard { slot })
     }
 
-    /// Enters the socket of a slot if no other caller is inside. `None` if there is one. An atomic
-    /// exchange excludes every other caller of this function, also one that enters at the same time.
+    /// Enters the socket of a slot. `None` if another caller is inside. An atomic exchange excludes
+    /// every other caller of this function, also one that enters at the same time.
     #[inline(always)]
     pub(crate) fn try_new(slot: &'static SocketSlot) -> Option<SocketGuard> {
         // Acquire: pairs with the Release in `drop`. SeqCst: store `busy`, then load `open` in
@@ -224,7 +224,7 @@ impl SocketGuard {
     /// True if this is the handle of a socket that belongs to one thread.
     ///
     /// # Safety
-    /// As for [`SocketGuard::new`].
+    /// `handle` is null, or points to four readable bytes.
     pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
         // SAFETY: guaranteed by the caller.
         unsafe { SocketSlot::at(handle) }.is_some()
@@ -245,7 +245,7 @@ impl SocketGuard {
 /// it against your own entries. `None` if no thread is inside.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
     unsafe { SocketSlot::at(handle) }?.body().stored_index()
@@ -254,7 +254,7 @@ pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
 /// Calls `call` with the socket behind a handle.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[inline(always)]
 pub(crate) unsafe fn with<T>(
     handle: *mut c_void,
@@ -269,7 +269,7 @@ pub(crate) unsafe fn with<T>(
 }
 
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 unsafe fn with_shared<T>(
     handle: *mut c_void,
@@ -279,11 +279,11 @@ unsafe fn with_shared<T>(
     unsafe { shared::at(handle) }?.with(call)
 }
 
-/// Like [`with`], for calls that may block. `many` is called if other threads may use the socket at
-/// the same time.
+/// Calls `one` with the socket behind a handle, for calls that may block. If other threads may use
+/// the socket at the same time, calls `many` instead.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[inline(always)]
 pub(crate) unsafe fn transfer<T>(
     handle: *mut c_void,
@@ -299,7 +299,7 @@ pub(crate) unsafe fn transfer<T>(
 }
 
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,
@@ -342,7 +342,7 @@ fn wait_while_busy(body: &SocketBody, goes_on: impl Fn() -> bool) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ptr::null_mut;
     use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -351,7 +351,7 @@ mod tests {
 
     /// Serialises the tests: a closed handle must not become another test's socket while a test
     /// examines it.
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }

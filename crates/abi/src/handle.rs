@@ -65,7 +65,8 @@ pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
 /// `T`.
 ///
 /// # Safety
-/// As for [`acquire`].
+/// `handle` is null or points to at least four readable bytes, and is not being destroyed at the
+/// same time.
 pub(crate) unsafe fn release<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
     // SAFETY: the caller guarantees four readable bytes.
     let tag = unsafe { tag_at(handle) }?;

@@ -56,7 +56,7 @@ pub(crate) unsafe fn socket_fault(handle: *mut c_void) -> Error {
 /// Returns the type of an inherited socket. `None` if the handle is not an inherited socket.
 ///
 /// # Safety
-/// As for [`socket_fault`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
     // SAFETY: guaranteed by the caller.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
 /// Invalidates the handle of an inherited socket. NotSocket if it is not an inherited socket.
 ///
 /// # Safety
-/// As for [`socket_fault`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.

@@ -27,8 +27,8 @@ pub unsafe extern "C" fn zmq_socket_monitor(
     unsafe { zmq_socket_monitor_versioned(socket, endpoint, events, VERSION, pair) }
 }
 
-/// Like [`zmq_socket_monitor`], with events in the format of `version` (1, 2 or 3) and a monitor
-/// socket of this type: PAIR, PUB or PUSH; EINVAL for other types.
+/// Starts a monitor as [`zmq_socket_monitor`] does, with events in the format of `version` (1, 2 or
+/// 3) and a monitor socket of this type: PAIR, PUB or PUSH; EINVAL for other types.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     socket: *mut c_void,

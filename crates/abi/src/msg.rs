@@ -109,7 +109,7 @@ pub unsafe extern "C" fn zmq_msg_close(object: *mut Message) -> c_int {
 }
 
 /// # Safety
-/// As for [`at`].
+/// `object` is null, or points to 64 bytes that are not used elsewhere during the call.
 unsafe fn close(object: *mut Message) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller. If `at` finds a message, there is one to release.
     unsafe {

@@ -151,8 +151,8 @@ impl SocketHandle {
         }
     }
 
-    /// Closes the socket, zmq_close(3). `linger` replaces the option ZMQ_LINGER. Ends a blocked call
-    /// of another thread, and waits until that thread has left.
+    /// Closes the socket, zmq_close(3). `linger` replaces the option ZMQ_LINGER. Ends a blocked
+    /// call of another thread, and waits until that thread has left.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if the socket is already closed.
@@ -380,8 +380,8 @@ fn wait(
     Ok(ready)
 }
 
-/// Joins two sockets in the calling thread, zmq_proxy_steerable(3). If `backend` is `None`, messages
-/// of the frontend go back to it.
+/// Joins two sockets in the calling thread, zmq_proxy_steerable(3). If `backend` is `None`,
+/// messages of the frontend go back to it.
 ///
 /// # Errors
 /// As zmq_proxy_steerable(3).
@@ -448,3 +448,6 @@ impl std::fmt::Debug for Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,8 @@ pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c
     })
 }
 
-/// Like [`zmq_poll`], but unless `mask` is null, another set of signals is blocked during the wait.
+/// Waits for events as [`zmq_poll`] does. During the wait, the signals in `mask` are blocked
+/// instead of the usual ones, unless `mask` is null.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ppoll(
     items: *mut PollItem,
@@ -103,7 +104,7 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
 /// with the same socket, which has the entry.
 ///
 /// # Safety
-/// As for [`poll`].
+/// Each item's handle is null, or points to four readable bytes.
 unsafe fn enter(
     items: &[PollItem],
     entries: &mut [Option<WatchedSocket>],

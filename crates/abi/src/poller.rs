@@ -83,7 +83,8 @@ impl Poller {
     /// child has inherited it: its descriptor belongs to the parent.
     ///
     /// # Safety
-    /// As for [`handle::acquire`].
+    /// `handle` is null or points to at least four readable bytes, and is not being destroyed at
+    /// the same time.
     unsafe fn at(handle: *mut c_void) -> Result<Arc<Poller>, Error> {
         // SAFETY: guaranteed by the caller.
         let poller = unsafe { handle::acquire::<Poller>(handle) }.ok_or(Error::Fault)?;
@@ -419,7 +420,8 @@ pub unsafe extern "C" fn zmq_poller_wait_all(
 }
 
 /// # Safety
-/// As for [`zmq_poller_wait_all`].
+/// `poller` is null, or points to four readable bytes. `events` is null, or has room for `count`
+/// events.
 unsafe fn wait(
     poller: *mut c_void,
     events: *mut PollerEvent,

@@ -22,8 +22,8 @@ pub unsafe extern "C" fn zmq_proxy(
     unsafe { zmq_proxy_steerable(frontend, backend, capture, null_mut()) }
 }
 
-/// Like [`zmq_proxy`], and obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from
-/// `control`, unless that is null. Returns 0 after TERMINATE.
+/// Forwards messages as [`zmq_proxy`] does, and obeys the commands PAUSE, RESUME, TERMINATE and
+/// STATISTICS from `control`, unless that is null. Returns 0 after TERMINATE.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_proxy_steerable(
     frontend: *mut c_void,

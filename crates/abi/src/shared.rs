@@ -87,7 +87,7 @@ pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error>
 /// Invalidates the handle and closes the socket. NotSocket if it is not a socket of this kind.
 ///
 /// # Safety
-/// As for [`at`].
+/// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {

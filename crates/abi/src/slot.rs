@@ -157,14 +157,14 @@ impl<T: SlotContent> Slot<T> {
     /// handle.
     ///
     /// # Safety
-    /// As for [`Slot::at`].
+    /// `handle` is null, or points to four readable bytes.
     pub(crate) unsafe fn inherited(handle: *mut c_void) -> Option<&'static Self> {
         // SAFETY: guaranteed by the caller.
         unsafe { Self::with_tag(handle, T::INHERITED) }
     }
 
     /// # Safety
-    /// As for [`Slot::at`].
+    /// `handle` is null, or points to four readable bytes.
     #[inline(always)]
     unsafe fn with_tag(handle: *mut c_void, expected: u32) -> Option<&'static Self> {
         let tag = handle.cast::<AtomicU32>();

@@ -52,7 +52,8 @@ impl Timers {
 /// EINVAL if `call` returns `None`.
 ///
 /// # Safety
-/// As for [`handle::acquire`].
+/// `timers` is null or points to at least four readable bytes, and is not being destroyed at the
+/// same time.
 unsafe fn with_timers<T: From<i8>>(timers: *mut c_void, call: impl FnOnce(&Timers) -> Option<T>) -> T {
     guard(T::from(-1), || {
         // SAFETY: guaranteed by the caller.

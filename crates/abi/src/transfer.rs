@@ -31,12 +31,12 @@ macro_rules! on_socket {
 }
 
 /// Calls `one` with the socket behind a handle, or `many` if several threads may use the socket.
-/// Returns the length of the part for C. Like [`entry::transfer`], but the result does not go
-/// through memory. [`zmq_send`] and [`zmq_recv`] are written by hand, which saves seven
-/// instructions.
+/// Sends or receives one part, and returns its length for C. [`entry::transfer`] does the same for
+/// other calls; here the result does not go through memory. [`zmq_send`] and [`zmq_recv`] are
+/// written by hand, which saves seven instructions.
 ///
 /// # Safety
-/// As for [`SocketGuard::new`].
+/// `handle` is null, or points to four readable bytes.
 #[inline(always)]
 unsafe fn transfer_part(
     handle: *mut c_void,
@@ -59,7 +59,7 @@ unsafe fn transfer_part(
 }
 
 /// # Safety
-/// As for [`transfer_part`].
+/// `handle` is null, or points to four readable bytes.
 #[cold]
 #[inline(never)]
 unsafe fn transfer_part_shared(
@@ -141,7 +141,8 @@ pub unsafe extern "C" fn zmq_send(
 /// [`zmq_send`] on a socket that several threads may use.
 ///
 /// # Safety
-/// As for `zmq_send`.
+/// `socket` is null, or points to four readable bytes. `buffer` is null, or points to `len`
+/// readable bytes.
 #[cold]
 #[inline(never)]
 unsafe fn send_shared(socket: *mut c_void, buffer: *const c_void, len: usize, flags: c_int) -> c_int {
@@ -207,7 +208,8 @@ pub unsafe extern "C" fn zmq_recv(
 /// [`zmq_recv`] on a socket that several threads may use.
 ///
 /// # Safety
-/// As for `zmq_recv`.
+/// `socket` is null, or points to four readable bytes. `buffer` is null, or valid for writes of
+/// `len` bytes.
 #[cold]
 #[inline(never)]
 unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flags: c_int) -> c_int {

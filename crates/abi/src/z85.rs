@@ -42,7 +42,8 @@ pub unsafe extern "C" fn zmq_z85_decode(dest: *mut u8, text: *const c_char) -> *
 }
 
 /// # Safety
-/// As for [`zmq_z85_decode`].
+/// `text` is null, or a string with a NUL. `dest` is null, or has room for four bytes for each five
+/// characters of `text`.
 unsafe fn decode_to(dest: *mut u8, text: *const c_char) -> Option<()> {
     if dest.is_null() || text.is_null() {
         return None;

@@ -35,7 +35,7 @@ impl Mapping {
             None => (subject, false),
         };
         if subject == ">" || subject.is_empty() {
-            return Err("a subject begins with a token of its own: `prices.>`".to_owned());
+            return Err("a subject begins with a literal token: `prices.>`".to_owned());
         }
         let is_token = |token: &str| {
             !token.is_empty()
@@ -174,7 +174,7 @@ fn code(byte: u8, others: &[u8], out: &mut String) {
     }
 }
 
-/// Appends the decoded bytes of a token. Text that [`encode`] did not encode stays as it is.
+/// Appends the decoded bytes of a token. Text that [`encode`] did not encode stays unchanged.
 fn decode(token: &str, out: &mut Vec<u8>) {
     if token == "%" {
         return;
@@ -201,7 +201,7 @@ pub fn header_value(text: &[u8]) -> String {
     value
 }
 
-/// Like `header_value`, but encodes `:` too, so that a `:` can end the text.
+/// Encodes any text as the value of a header. Encodes `:` too, so that a `:` can end the text.
 pub fn name_value(text: &[u8]) -> String {
     let mut value = String::with_capacity(text.len());
     text.iter().for_each(|byte| code(*byte, b":", &mut value));

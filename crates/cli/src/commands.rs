@@ -25,12 +25,12 @@ use crate::watch::Watch;
 pub fn job(command: Command) -> Result<Job> {
     use SocketType as T;
     match command {
-        Command::Send(args) => match sent_by(args.kind) {
+        Command::Send(args) => match sender_type(args.kind) {
             T::Pub => publish(&args.what, 1),
             kind => sending(kind, &args.what),
         },
         Command::Recv(args) => {
-            let kind = received_by(args.kind);
+            let kind = receiver_type(args.kind);
             let args = RecvOnly {
                 endpoints: args.endpoints,
                 subscribe: args.subscribe,
@@ -40,7 +40,7 @@ pub fn job(command: Command) -> Result<Job> {
             receiving(kind, &args)
         }
         Command::Record(args) => {
-            let (kind, file) = (received_by(args.kind), args.file);
+            let (kind, file) = (receiver_type(args.kind), args.file);
             let args = RecvOnly {
                 endpoints: args.endpoints,
                 subscribe: args.subscribe,
@@ -62,34 +62,34 @@ pub fn job(command: Command) -> Result<Job> {
             }
         },
         Command::Sub(args) => subscribe(&args),
-        Command::Topics(Topics::Pub(args)) => publish_about(*args),
-        Command::Topics(Topics::Sub(args)) => subscribe_to(*args),
+        Command::Topics(Topics::Pub(args)) => publish_topic(*args),
+        Command::Topics(Topics::Sub(args)) => subscribe_topics(*args),
         Command::Push(args) => sending(T::Push, &args),
         Command::Pull(args) => receiving(T::Pull, &args),
-        Command::Req(args) => both(T::Req, &args),
-        Command::Rep(args) => both(T::Rep, &args),
-        Command::Dealer(args) => both(T::Dealer, &args),
-        Command::Router(args) => both(T::Router, &args),
-        Command::Pair(args) => both(T::Pair, &args),
-        Command::Xpub(args) => both(T::XPub, &args),
-        Command::Xsub(args) => both(T::XSub, &args),
-        Command::Stream(args) => both(T::Stream, &args),
-        Command::Client(args) => both(T::Client, &args),
-        Command::Server(args) => both(T::Server, &args),
+        Command::Req(args) => exchanging(T::Req, &args),
+        Command::Rep(args) => exchanging(T::Rep, &args),
+        Command::Dealer(args) => exchanging(T::Dealer, &args),
+        Command::Router(args) => exchanging(T::Router, &args),
+        Command::Pair(args) => exchanging(T::Pair, &args),
+        Command::Xpub(args) => exchanging(T::XPub, &args),
+        Command::Xsub(args) => exchanging(T::XSub, &args),
+        Command::Stream(args) => exchanging(T::Stream, &args),
+        Command::Client(args) => exchanging(T::Client, &args),
+        Command::Server(args) => exchanging(T::Server, &args),
         Command::Radio(args) => sending(T::Radio, &args),
         Command::Dish(args) => receiving(T::Dish, &args),
         Command::Scatter(args) => sending(T::Scatter, &args),
         Command::Gather(args) => receiving(T::Gather, &args),
-        Command::Peer(args) => both(T::Peer, &args),
-        Command::Channel(args) => both(T::Channel, &args),
-        Command::Dgram(args) => both(T::Dgram, &args),
+        Command::Peer(args) => exchanging(T::Peer, &args),
+        Command::Channel(args) => exchanging(T::Channel, &args),
+        Command::Dgram(args) => exchanging(T::Dgram, &args),
         _ => Err(Failure::usage("not a command of a socket")),
     }
 }
 
-/// Returns the socket type of a `--type` value. XPUB counts as PUB here, because it is a PUB that
-/// sees its subscriptions.
-fn sent_by(kind: SendType) -> SocketType {
+/// Returns the socket type for a `--type` of a sender. XPUB becomes PUB here. `publishing` and
+/// `replay` select XPUB again if the command waits for subscriptions.
+fn sender_type(kind: SendType) -> SocketType {
     match kind {
         SendType::Push => SocketType::Push,
         SendType::Pub | SendType::Xpub => SocketType::Pub,
@@ -103,7 +103,8 @@ fn sent_by(kind: SendType) -> SocketType {
     }
 }
 
-fn received_by(kind: RecvType) -> SocketType {
+/// Returns the socket type for a `--type` of a receiver.
+fn receiver_type(kind: RecvType) -> SocketType {
     match kind {
         RecvType::Pull => SocketType::Pull,
         RecvType::Sub => SocketType::Sub,
@@ -144,13 +145,13 @@ fn replay(args: &args::Replay) -> Result<Job> {
     } else {
         (args.kind.unwrap_or(SendType::Pub), args.endpoints.clone())
     };
-    let (kind, wait) = match sent_by(kind) {
+    let (kind, wait) = match sender_type(kind) {
         SocketType::Pub if args.wait > 0 => (SocketType::XPub, args.wait),
         kind => (kind, 0),
     };
     let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
     job.source = Some(Source::Recorded(Recorded::new(file, args.speed)));
-    // An XPUB reads its subscriptions.
+    // An XPUB must read its subscriptions, so it is not one-way.
     (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
     Ok(job)
 }
@@ -166,11 +167,13 @@ fn sending(kind: SocketType, args: &SendOnly) -> Result<Job> {
     Ok(job)
 }
 
+/// Returns the job that publishes the messages in the arguments, after `wait` subscriptions.
 fn publish(args: &SendOnly, wait: u64) -> Result<Job> {
     let (endpoints, messages) = split_words(&args.words.words, &args.link);
     publishing(&endpoints, messages, &args.sending, &args.link, wait)
 }
 
+/// Returns the job that publishes `messages` at `endpoints`, after `wait` subscriptions.
 fn publishing(
     endpoints: &[String],
     messages: Vec<String>,
@@ -187,26 +190,28 @@ fn publishing(
     Ok(job)
 }
 
-/// Returns the job that publishes on a topic of a space.
-fn publish_about(mut args: TopicsPub) -> Result<Job> {
+/// Returns the job of `taut topics pub`: publishes on a topic in a space (a named set of publishers
+/// and subscribers, see [`topics`]).
+fn publish_topic(mut args: TopicsPub) -> Result<Job> {
     if args.topic.is_empty() || args.topic.contains('*') {
         return Err(Failure::usage(format!("{:?} is no topic: it is empty, or has a *", args.topic)));
     }
     if args.sending.to.replace(args.topic).is_some() {
         return Err(Failure::usage("the topic is the first argument: --to does not go with it"));
     }
-    let endpoints = space(&args.space, &args.link);
+    let endpoints = space_endpoints(&args.space, &args.link);
     publishing(&endpoints, args.bodies, &args.sending, &args.link, args.wait)
 }
 
-/// Returns the endpoint of a space, unless the options give endpoints.
-fn space(name: &str, link: &Link) -> Vec<String> {
+/// Returns the endpoint of a space, or an empty list if `--bind` or `--connect` gives endpoints.
+fn space_endpoints(name: &str, link: &Link) -> Vec<String> {
     match link.bind.is_empty() && link.connect.is_empty() {
         true => vec![topics::endpoint(name)],
         false => Vec::new(),
     }
 }
 
+/// Returns the job of a socket that receives.
 fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     let config = Config::load()?;
     let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
@@ -218,13 +223,13 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     Ok(job)
 }
 
-/// Returns the job that subscribes to topics of a space.
-fn subscribe_to(args: TopicsSub) -> Result<Job> {
+/// Returns the job of `taut topics sub`: subscribes to topics in a space.
+fn subscribe_topics(args: TopicsSub) -> Result<Job> {
     let wrong = |error: tautline::Error| Failure::usage(error.to_string());
     let patterns = args.patterns.iter().map(|text| text.parse::<Pattern>().map_err(wrong));
     let patterns: Vec<Pattern> = patterns.collect::<Result<_>>()?;
     let mut job = subscribe(&Subscribe {
-        endpoints: space(&args.space, &args.link),
+        endpoints: space_endpoints(&args.space, &args.link),
         subscribe: patterns.iter().map(|pattern| pattern.prefix().to_owned()).collect(),
         replay: None,
         from: Start::Live,
@@ -255,7 +260,8 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
     Ok(job)
 }
 
-fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
+/// Returns the job of a socket that sends and receives.
+fn exchanging(kind: SocketType, args: &Exchange) -> Result<Job> {
     let config = Config::load()?;
     let (endpoints, messages) = split_words(&args.words.words, &args.link);
     let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
@@ -274,7 +280,8 @@ fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
         return Err(Failure::usage("--echo answers what comes; there is nothing else to send"));
     }
     let answers = job.answer.is_some() && socket::answers(kind);
-    // XSUB sends only subscriptions, and only on request.
+    // Subscriptions are the only messages that most XSUBs send. So an XSUB does not read standard
+    // input: it sends only the messages in the arguments.
     let listens = kind == SocketType::XSub;
     job.send(&args.sending, messages, &args.link, !answers && !listens)?;
     job.subscribe(&args.subscribe, listens && job.source.is_none())?;

@@ -37,7 +37,8 @@ pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<En
     Ok((vec![one(text, bind)?], None))
 }
 
-/// Like [`resolve`], but without the names of saved contexts.
+/// Resolves an argument that is not the name of a saved context into one endpoint. `bind` is the
+/// default if the argument itself does not choose.
 pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     // As in CZMQ: `@` binds and `>` connects.
     let (bind, text) = match text.as_bytes() {

@@ -23,11 +23,11 @@ const FULL: usize = 64 * 1024;
 
 /// Presentation of messages.
 pub enum Form {
-    /// As a message format.
+    /// Prints each message in this format.
     Format(Format),
-    /// As a user-defined line.
+    /// Prints a line for each message from the user's template.
     Print(Template),
-    /// As a table with one line per topic.
+    /// Shows a table with one line per topic.
     Watch(Box<Watch>),
     /// Not printed.
     Nothing,

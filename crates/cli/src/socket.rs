@@ -26,11 +26,11 @@ impl From<Error> for TransferError {
 /// Socket whose type is chosen at run time. The parts before the body address the peer, as the
 /// routing id does for ROUTER: the peer number for SERVER and PEER, the group for RADIO and DISH.
 pub trait AnySocket {
-    /// As [`tautline::Socket::bind`].
+    /// Accepts peers at `endpoint`. Returns the endpoint with the port that the system chose.
     fn bind(&mut self, endpoint: &str) -> tautline::Result<String>;
-    /// As [`tautline::Socket::connect`].
+    /// Connects to `endpoint`.
     fn connect(&mut self, endpoint: &str) -> tautline::Result<()>;
-    /// As [`tautline::Socket::set_raw_option`].
+    /// Sets an option by its number in `zmq.h`.
     fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()>;
     /// Sends a whole message, if possible without waiting.
     fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), TransferError>;
@@ -43,7 +43,7 @@ pub trait AnySocket {
     fn subscribe(&mut self, topic: &[u8]) -> tautline::Result<()>;
     /// Returns the number of messages in the send queue.
     fn queued(&mut self) -> tautline::Result<u64>;
-    /// As [`tautline::Socket::monitor`].
+    /// Returns a monitor, which receives the socket's events from now on.
     fn monitor(&mut self) -> tautline::Result<Monitor>;
 }
 

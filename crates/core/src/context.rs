@@ -251,7 +251,8 @@ impl Context {
     /// to bind.
     ///
     /// # Errors
-    /// As [`Guard::ask`].
+    /// Returns `Denied` if a rule refuses the call or asks for a wrap that cannot be applied, or if
+    /// the policy cannot be read.
     pub(crate) fn check_policy(
         &self,
         call: Call,
@@ -303,7 +304,7 @@ impl Context {
     /// Sets a context option from its bytes, zmq_ctx_set_ext(3).
     ///
     /// # Errors
-    /// As [`Context::set`].
+    /// [`Error::Invalid`] for an unknown option or a value of the wrong size or out of range.
     pub fn set_bytes(&self, option: i32, value: &[u8]) -> Result<(), Error> {
         if let (settings::TAUTLINE_OBSERVE, Ok(number)) = (option, value.try_into()) {
             return self.set(option, i32::from_ne_bytes(number));
@@ -324,7 +325,8 @@ impl Context {
     /// Writes a context option to `out`, zmq_ctx_get_ext(3). Returns its number of bytes.
     ///
     /// # Errors
-    /// As [`Context::get`], and [`Error::Invalid`] if `out` is too small.
+    /// [`Error::Invalid`] for an option that is unknown or cannot be read, or if `out` is too
+    /// small.
     pub fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
         if option == settings::TAUTLINE_OBSERVE {
             let place = out.first_chunk_mut().ok_or(Error::Invalid)?;
@@ -505,13 +507,13 @@ impl Context {
         self.terminate_within(None)
     }
 
-    /// As [`Context::terminate`], but waits for at most `patience`. Then closed sockets drop their
-    /// unsent messages. If other sockets are still open, the context stays as after
-    /// [`Context::shutdown`], and the call may be repeated.
+    /// Terminates the context as [`Context::terminate`] does, but waits for at most `patience`.
+    /// Then closed sockets drop their unsent messages. If other sockets are still open, the context
+    /// stays as after [`Context::shutdown`], and the call may be repeated.
     ///
     /// # Errors
-    /// Those of [`Context::terminate`], and [`Error::Again`] if messages were dropped or a socket
-    /// is still open.
+    /// The errors of [`Context::terminate`], and [`Error::Again`] if messages were dropped or a
+    /// socket is still open.
     pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());

@@ -7,7 +7,7 @@ use std::collections::TryReserveError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// It would block: there is no message, or every peer is at its high-water mark (EAGAIN).
+    /// The call would block: there is no message, or every peer is at its high-water mark (EAGAIN).
     Again,
     /// A parameter is out of range, unknown or of the wrong size (EINVAL).
     Invalid,
@@ -17,7 +17,8 @@ pub enum Error {
     Fault,
     /// The context was terminated (ETERM).
     Terminated,
-    /// The socket's state machine does not allow this now, for example REQ sending twice (EFSM).
+    /// The socket type does not allow this call in its present state, for example a REQ that sends
+    /// twice (EFSM).
     State,
     /// The transport is not compatible with the socket type (ENOCOMPATPROTO).
     IncompatibleProtocol,
@@ -76,7 +77,7 @@ impl From<NoMemory> for Error {
     }
 }
 
-/// First of ZeroMQ's own errno numbers, beyond every platform's.
+/// First of ZeroMQ's own errno numbers, which are higher than those of every platform.
 const ZMQ_HAUSNUMERO: i32 = 156_384_712;
 
 impl Error {

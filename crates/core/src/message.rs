@@ -231,8 +231,8 @@ impl Message {
     }
 
     /// Replaces the body by a copy of `bytes`, in place: moving a newly written message would wait
-    /// for the stores. All other fields are reset, but the metadata stays for
-    /// [`Message::replace_metadata`], which usually finds the right one. If there is no memory, the
+    /// for the stores. All other fields are reset. The metadata stays, because the next call of
+    /// [`Message::replace_metadata`] usually sets the same value. If there is no memory, the
     /// message is empty.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {

@@ -152,7 +152,7 @@ pub struct Observed<'a> {
 /// Receives all events except queue statistics, to show them outside the process. Called by any
 /// thread, which may hold locks of the engine: it must neither wait nor call the socket.
 pub(crate) trait Watcher: Send + Sync {
-    /// As [`EventSink::event`], with the first of the values.
+    /// Handles `event`, on this connection. `value` is the first value of the event.
     fn event(&self, event: u32, value: u64, ends: &Ends, about: &EventDetails<'_>);
 }
 
@@ -199,14 +199,14 @@ impl EventDispatcher {
         self.emit_all(event, &[value.into()], ends);
     }
 
-    /// As `emit`, with further information.
+    /// Emits an event with further information, if a listener wants it.
     pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &EventDetails<'_>) {
         if self.wants(event) {
             self.dispatch(event, &[value.into()], ends, about);
         }
     }
 
-    /// As `emit`, with a rule or a limit as the reason.
+    /// Emits an event with a rule or a limit as the reason, if a listener wants it.
     pub(crate) fn emit_because(&self, event: u32, value: u32, ends: &Ends, why: &str) {
         self.emit_about(event, value, ends, &EventDetails { why, ..EventDetails::default() });
     }
@@ -216,7 +216,7 @@ impl EventDispatcher {
         self.mask.load(Relaxed) & event != 0
     }
 
-    /// As `emit`, for any number of values.
+    /// Emits an event with any number of values, if a listener wants it.
     pub(crate) fn emit_all(&self, event: u32, values: &[u64], ends: &Ends) {
         if self.wants(event) {
             self.dispatch(event, values, ends, &EventDetails::default());

@@ -37,7 +37,8 @@ use type_info::SocketTypeInfo;
 pub(crate) struct PolicySettings {
     /// Permissions of the file of a bound ipc socket.
     pub(crate) ipc_mode: Option<u32>,
-    /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both applies.
+    /// Maximum number of bytes for the subscriptions of one peer. If ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS
+    /// is smaller, that option applies.
     pub(crate) most_subscriptions: Option<u64>,
     /// Maximum number of bytes from a peer that the program has not received yet.
     pub(crate) most_unread: Option<u64>,

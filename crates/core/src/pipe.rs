@@ -1,4 +1,4 @@
-//! A pipe: the owner's end of the way to one peer, over a connection or over inproc.
+//! A pipe: the owner's end of the link to one peer, over a connection or over inproc.
 //!
 //! A pipe has two queues of ZMTP frames, one in each direction (`queue`), and the link behind them.
 //! Only the socket's owner touches a pipe. The I/O side works on the other ends of the queues.
@@ -79,7 +79,7 @@ impl<Q> From<Result<Q, Arc<LatestMessage>>> for Store<Q> {
     }
 }
 
-/// The owner's end of the way to one peer. The fields that sending touches come first
+/// The owner's end of the link to one peer. The fields that sending touches come first
 /// (`Pipe::prefetch`).
 #[repr(C)]
 pub(crate) struct Pipe {
@@ -93,11 +93,11 @@ pub(crate) struct Pipe {
 /// Sending, for a pattern.
 impl Pipe {
     /// True if the pipe would take the first part of a message now: the peer is present and below
-    /// the high-water mark. `otherwise` says what happens to the message if there is no room. The
+    /// the high-water mark. `on_full` says what happens to the message if there is no room. The
     /// effort to find room depends on it.
     #[inline(always)]
-    pub(crate) fn has_room(&mut self, otherwise: OnFull) -> bool {
-        self.outgoing.has_room(&self.link, otherwise)
+    pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
+        self.outgoing.has_room(&self.link, on_full)
     }
 
     /// Appends one part. The last part publishes the message, which is written at once or later by
@@ -116,8 +116,8 @@ impl Pipe {
         self.send_any(part)
     }
 
-    /// Like `send`, but drops and counts the message if there is no memory for it. Returns true if
-    /// it was sent.
+    /// Appends one part like `send`. If there is no memory for the part, drops and counts its
+    /// message. Returns true if the part was sent.
     #[inline]
     pub(crate) fn send_or_drop(&mut self, part: &mut Part<'_>) -> bool {
         let sent = self.send(part).is_ok();
@@ -217,7 +217,8 @@ impl Pipe {
     /// Drops the message at the front: its next part and all following parts up to the last one.
     pub(crate) fn skip_message(&mut self) {
         if !self.incoming.skip_message() {
-            // The newest message (ZMQ_CONFLATE), or one of our messages about the peer.
+            // The next part is the newest message (ZMQ_CONFLATE), or a message of this library
+            // about the peer.
             let _ = self.recv(&mut Target::Buffer(&mut []));
         }
     }
@@ -245,13 +246,14 @@ impl Pipe {
 
 /// Steps that involve both halves, and the fast paths of a message: not for patterns.
 impl Pipe {
-    /// For `Pipes::recv_any`, and for tests at the far end.
+    /// Receives the next frame of any kind, a message part or a command. Used by `Pipes::recv_any`
+    /// and by tests at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
         self.incoming.recv_any(&self.link, message)
     }
 
-    /// Like `send` for the last part of a message, if it is shorter than `COPIED` and there is
-    /// contiguous memory for it. Returns false otherwise.
+    /// Appends and publishes the last part of a message, if the part is shorter than `COPIED` and
+    /// there is contiguous memory for it. Otherwise returns false and changes nothing.
     #[inline(always)]
     fn try_send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
@@ -264,8 +266,8 @@ impl Pipe {
         appended
     }
 
-    /// The other cases of `try_send_short`. A separate function, so that short bodies need fewer
-    /// registers.
+    /// Does the work of `try_send_short` for bodies of at least `SHORT` bytes. A separate function,
+    /// so that short bodies need fewer registers.
     #[inline(never)]
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
         let appended = self.outgoing.put_medium(bytes);
@@ -275,7 +277,8 @@ impl Pipe {
         appended
     }
 
-    /// Like `try_send_short`, for a body that travels by reference to an inproc peer.
+    /// Sends a last part whose body is short or travels by reference to an inproc peer. Returns
+    /// false, and changes nothing, for any other body or if there is no contiguous memory.
     #[inline(always)]
     fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
         let len = message.len();

@@ -79,10 +79,10 @@ struct Proxy<'a> {
     backend: Option<&'a mut Socket>,
     capture: Option<&'a mut Socket>,
     control: Option<Control<'a>>,
-    /// By direction: true if the receiving end was full at the last check, so we wait for room
-    /// there.
+    /// For each direction: true if the receiving end was full at the last check, so that we wait
+    /// for room there.
     blocked: [bool; 2],
-    /// By direction.
+    /// Counters of each direction.
     passed: [Count; 2],
 }
 

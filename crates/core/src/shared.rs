@@ -122,8 +122,8 @@ impl SharedSocket {
     /// Sends a message part that is copied from `body`; see [`Socket::send`].
     ///
     /// # Errors
-    /// As [`Socket::send`], and [`Error::NotSocket`] if the socket is closed, even by another
-    /// thread during the call.
+    /// [`Error::NotSocket`] if the socket is closed, even by another thread during the call; and
+    /// the errors of [`Socket::send`].
     pub fn send(&self, body: &[u8], flags: Flags) -> Result<(), Error> {
         let patient = !flags.dontwait();
         self.send_part(&mut Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
@@ -132,7 +132,7 @@ impl SharedSocket {
     /// Sends a message part; see [`Socket::send_message`].
     ///
     /// # Errors
-    /// As [`SharedSocket::send`].
+    /// The errors of [`SharedSocket::send`].
     pub fn send_message(&self, message: &mut Message, flags: Flags) -> Result<(), Error> {
         let patient = !flags.dontwait();
         self.send_part(&mut Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
@@ -147,8 +147,8 @@ impl SharedSocket {
     /// Receives a message part into `buffer`; see [`Socket::recv`].
     ///
     /// # Errors
-    /// As [`Socket::recv`], and [`Error::NotSocket`] if the socket is closed, even by another
-    /// thread during the call.
+    /// [`Error::NotSocket`] if the socket is closed, even by another thread during the call; and
+    /// the errors of [`Socket::recv`].
     pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Buffer(buffer);
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
@@ -157,7 +157,7 @@ impl SharedSocket {
     /// Receives a message part; see [`Socket::recv_message`].
     ///
     /// # Errors
-    /// As [`SharedSocket::recv`].
+    /// The errors of [`SharedSocket::recv`].
     pub fn recv_message(&self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Message(message);
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
@@ -167,7 +167,7 @@ impl SharedSocket {
     /// host name is being resolved.
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed, or as [`Socket::bind`].
+    /// [`Error::NotSocket`] if the socket is closed, and the errors of [`Socket::bind`].
     pub fn bind(&self, endpoint: &str) -> Result<(), Error> {
         let (parsed, question) = self.with(|socket| socket.prepare_bind(endpoint))?;
         let at = question.map(|question| question.ask()).transpose();
@@ -179,7 +179,7 @@ impl SharedSocket {
     /// resolved.
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed, or as [`Socket::unbind`].
+    /// [`Error::NotSocket`] if the socket is closed, and the errors of [`Socket::unbind`].
     pub fn unbind(&self, endpoint: &str) -> Result<(), Error> {
         let Some(question) = self.with(|socket| socket.end_or_ask(endpoint))? else { return Ok(()) };
         let at = question.ask().map_err(|_| Error::NoEntry)?;
@@ -190,7 +190,7 @@ impl SharedSocket {
     /// would have to wait.
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed, or the error of `call`.
+    /// [`Error::NotSocket`] if the socket is closed, or the error of `call`.
     pub fn with<T>(&self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
         let mut state = self.enter();
         let result = state.socket().and_then(call);
@@ -201,7 +201,7 @@ impl SharedSocket {
     /// Closes the socket. Threads that wait in it get [`Error::NotSocket`].
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed already.
+    /// [`Error::NotSocket`] if the socket is already closed.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != thread::process_id() {
             // A forked child: a thread that exists only in the parent may hold the lock for ever,

@@ -142,7 +142,7 @@ impl Socket {
     /// unchanged.
     ///
     /// # Errors
-    /// As [`Socket::send`].
+    /// The errors of [`Socket::send`].
     #[inline(always)]
     pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
         let sent = match message.shorter_than(INPROC_BY_REFERENCE) {
@@ -296,7 +296,7 @@ impl Socket {
     /// Returns its length.
     ///
     /// # Errors
-    /// As [`Socket::recv`].
+    /// The errors of [`Socket::recv`].
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
         match self.recv_by_route(|pipe| pipe.recv_last_message(message)) {

@@ -59,12 +59,12 @@ impl Interest {
     pub const NONE: Interest = Interest { readable: false, writable: false, ended: false };
 }
 
-/// How often a wait reports readiness.
+/// Number of waits that report the same readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Every wait reports it for as long as it lasts.
+    /// Every wait reports the readiness while it lasts.
     Level,
-    /// One wait reports it; `modify` arms the registration again.
+    /// One wait reports the readiness; `modify` arms the registration again.
     OneShot,
 }
 

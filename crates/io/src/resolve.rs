@@ -2,10 +2,11 @@
 //! off the caller's path: its one background thread resolves one name after the other and calls
 //! back.
 //!
-//! The thread starts with the first question. It ends when no question has come for a while or when
-//! the resolver is dropped. A question that the system is working on cannot be cancelled, and may
-//! take long. Therefore a question keeps its asker alive only while the callback runs. If the asker
-//! is gone, the answer is dropped, and its waiting questions are never sent.
+//! The thread starts with the first request. It ends when no request has come for a while or when
+//! the resolver is dropped. A request that the system is working on cannot be cancelled, and may
+//! take long. Therefore a request keeps its *asker*, the object that waits for the answer, alive
+//! only while the callback runs. If the asker is gone, the answer is dropped, and its waiting
+//! requests are never sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,7 +43,7 @@ impl AcceptedFamily {
 }
 
 /// The addresses of a name, at least one, or the error.
-pub type Outcome = io::Result<Vec<SocketAddr>>;
+pub type LookupResult = io::Result<Vec<SocketAddr>>;
 
 /// Resolves host names on a background thread.
 #[derive(Debug)]
@@ -55,32 +56,32 @@ struct Shared {
     name: String,
     idle: Duration,
     state: Mutex<State>,
-    /// Notified when a question is added or the resolver is dropped.
+    /// Notified when a request is added or the resolver is dropped.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    questions: VecDeque<LookupRequest>,
-    /// True if a thread takes the questions. The thread clears this under the lock, so that no
-    /// question is left without a thread.
+    requests: VecDeque<LookupRequest>,
+    /// True if a thread takes the requests. The thread clears this under the lock, so that no
+    /// request is left without a thread.
     running: bool,
     dropped: bool,
 }
 
 impl State {
-    /// Adds a question. Before the list grows, removes the questions whose asker is gone, and
-    /// returns them.
-    fn add(&mut self, question: LookupRequest) -> VecDeque<LookupRequest> {
+    /// Adds a request. If the list must allocate memory for it, first removes the requests whose
+    /// asker is gone, and returns them.
+    fn add(&mut self, request: LookupRequest) -> VecDeque<LookupRequest> {
         let mut unwanted = VecDeque::new();
-        if self.questions.len() == self.questions.capacity() {
+        if self.requests.len() == self.requests.capacity() {
             let wanted;
-            (wanted, unwanted) = std::mem::take(&mut self.questions)
+            (wanted, unwanted) = std::mem::take(&mut self.requests)
                 .into_iter()
-                .partition(|question| question.asker.is_waiting());
-            self.questions = wanted;
+                .partition(|request| request.asker.is_waiting());
+            self.requests = wanted;
         }
-        self.questions.push_back(question);
+        self.requests.push_back(request);
         unwanted
     }
 }
@@ -97,23 +98,23 @@ trait Asker: Send {
     /// True if the asker still waits.
     fn is_waiting(&self) -> bool;
     /// Delivers the answer.
-    fn answer(self: Box<Self>, outcome: Outcome);
+    fn answer(self: Box<Self>, outcome: LookupResult);
 }
 
-/// An asker that may be dropped before the answer comes.
+/// Calls `callback` with the asker and the answer, unless the asker was dropped before.
 struct WeakCallback<T, F> {
     asker: Weak<T>,
-    done: F,
+    callback: F,
 }
 
-impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for WeakCallback<T, F> {
+impl<T: Send + Sync, F: FnOnce(Arc<T>, LookupResult) + Send> Asker for WeakCallback<T, F> {
     fn is_waiting(&self) -> bool {
         self.asker.strong_count() > 0
     }
 
-    fn answer(self: Box<Self>, outcome: Outcome) {
+    fn answer(self: Box<Self>, outcome: LookupResult) {
         if let Some(asker) = self.asker.upgrade() {
-            (self.done)(asker, outcome);
+            (self.callback)(asker, outcome);
         }
     }
 }
@@ -124,7 +125,7 @@ impl Resolver {
         Resolver::named("resolver")
     }
 
-    /// Same as [`new`](Resolver::new), with a name for the thread.
+    /// Creates a resolver whose thread has this name. The thread starts later.
     pub fn named(name: &str) -> Self {
         Resolver::with_idle_time(name, IDLE)
     }
@@ -135,32 +136,33 @@ impl Resolver {
         Resolver { shared: Arc::new(shared) }
     }
 
-    /// Asks for the addresses of `host`, and returns at once. The resolver's thread calls `done`
+    /// Asks for the addresses of `host`, and returns at once. The thread calls `callback`
     /// with the asker, and holds the asker only during that call. If the asker is gone by then,
-    /// `done` is never called.
+    /// `callback` is never called.
     ///
     /// # Errors
-    /// Fails if no thread can be started. `done` is not called then.
+    /// Fails if no thread can be started. `callback` is not called then.
     pub fn resolve<T: Send + Sync + 'static>(
         &self,
         host: String,
         port: u16,
         family: AcceptedFamily,
         asker: &Arc<T>,
-        done: impl FnOnce(Arc<T>, Outcome) + Send + 'static,
+        callback: impl FnOnce(Arc<T>, LookupResult) + Send + 'static,
     ) -> io::Result<()> {
-        let asker = Box::new(WeakCallback { asker: Arc::downgrade(asker), done });
-        let question = LookupRequest { host, port, family, asker };
+        let asker = Box::new(WeakCallback { asker: Arc::downgrade(asker), callback });
+        let request = LookupRequest { host, port, family, asker };
         let mut state = self.shared.state();
         if !state.running {
             let shared = self.shared.clone();
             std::thread::Builder::new().stack_size(STACK).spawn(move || shared.work())?;
             state.running = true;
         }
-        let unwanted = state.add(question);
+        let unwanted = state.add(request);
         self.shared.changed.notify_one();
         drop(state);
-        // The removed questions may own any value, so they are dropped outside the lock.
+        // Dropping a request runs the destructors of the values that its callback owns. These may
+        // use this resolver, so the requests are dropped outside the lock.
         drop(unwanted);
         Ok(())
     }
@@ -177,10 +179,11 @@ impl Drop for Resolver {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.dropped = true;
-        let unanswered = std::mem::take(&mut state.questions);
+        let unanswered = std::mem::take(&mut state.requests);
         drop(state);
         self.shared.changed.notify_one();
-        // Callbacks may own any value, so they are dropped outside the lock.
+        // The destructors of the callbacks' values may take locks, so the requests are dropped
+        // outside this lock.
         drop(unanswered);
     }
 }
@@ -193,25 +196,25 @@ impl Shared {
     fn work(&self) {
         let _own = thread::OwnThread::new();
         thread::set_name(&self.name);
-        while let Some(question) = self.next() {
-            if question.asker.is_waiting() {
-                let outcome = addresses(&question.host, question.port, question.family);
-                question.asker.answer(outcome);
+        while let Some(request) = self.next() {
+            if request.asker.is_waiting() {
+                let outcome = addresses(&request.host, request.port, request.family);
+                request.asker.answer(outcome);
             }
         }
     }
 
-    /// Returns the next question, or `None` if the thread must end.
+    /// Returns the next request, or `None` if the thread must end.
     fn next(&self) -> Option<LookupRequest> {
         let state = self.state();
-        let nothing_to_do = |state: &mut State| state.questions.is_empty() && !state.dropped;
+        let nothing_to_do = |state: &mut State| state.requests.is_empty() && !state.dropped;
         let (mut state, _) = self
             .changed
             .wait_timeout_while(state, self.idle, nothing_to_do)
             .unwrap_or_else(PoisonError::into_inner);
-        let question = state.questions.pop_front();
-        state.running = question.is_some();
-        question
+        let request = state.requests.pop_front();
+        state.running = request.is_some();
+        request
     }
 }
 
@@ -232,8 +235,8 @@ pub fn interleave_families(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets, and with a scope
-/// (`%eth0`, `%2`) if it is link-local. Returns `None` for any other text.
+/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets and with or without a
+/// scope (`%eth0`, `%2`), which link-local addresses need. Returns `None` for any other text.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Some(SocketAddr::new(ip.into(), port));
@@ -250,8 +253,8 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-/// Returns the zone of an IPv6 address: the number of an interface given by name or number. Never
-/// returns 0, which would mean no zone.
+/// Returns the scope of an IPv6 address as the number of an interface. `scope` is the name or the
+/// number of that interface. Never returns 0, which means no scope.
 pub fn parse_scope(scope: &str) -> Option<u32> {
     interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }
@@ -259,14 +262,14 @@ pub fn parse_scope(scope: &str) -> Option<u32> {
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State")
-            .field("questions", &self.questions.len())
+            .field("requests", &self.requests.len())
             .field("running", &self.running)
             .field("dropped", &self.dropped)
             .finish()
     }
 }
 
-/// Time that the thread waits for another question.
+/// Time that the thread waits for another request.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Stack size. Sufficient for the C library's resolver with all its plug-ins.

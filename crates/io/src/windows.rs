@@ -149,7 +149,7 @@ macro_rules! functions {
         /// POSIX's function of this name.
         ///
         /// # Safety
-        /// As for the system's function.
+        /// The caller keeps the conditions of the system's function of this name.
         pub(crate) unsafe extern "C" fn $name(fd: RawFd, $($argument: $kind),*) -> c_int {
             // SAFETY: the caller guarantees it.
             unsafe { ws::$name(fd as ws::SOCKET, $($argument as $given),*) }

@@ -101,7 +101,7 @@ impl Class {
         })
     }
 
-    /// Like `of`, but only for small classes.
+    /// Returns the smallest class that holds `size` bytes, if it is one of the small classes.
     #[inline(always)]
     pub fn small(size: usize) -> Option<Class> {
         SMALL_CLASS.get(size.saturating_sub(1) / STEP).map(|&class| Class(class))
@@ -138,7 +138,8 @@ pub fn allocate(size: usize) -> *mut u8 {
     allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// Like `allocate`, by the class of `size`.
+/// Returns a block of at least `size` bytes of unspecified content; `None` if memory is exhausted.
+/// `class` is that of `size`. `free_of` with the same class and size frees the block.
 #[inline(always)]
 pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     #[cfg(not(loom))]
@@ -166,10 +167,11 @@ pub unsafe fn free(block: *mut u8, size: usize) {
     unsafe { free_of(Class::of(size), block, size) };
 }
 
-/// Like `free`, by the class of `size`.
+/// Gives a block back. `class` is that of `size`.
 ///
 /// # Safety
-/// As for [`free`], and `class` is that of `size`.
+/// `block` comes from `allocate` or `allocate_of` with the same `size`, and is no longer used.
+/// `class` is that of `size`.
 #[inline(always)]
 pub unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
     #[cfg(not(loom))]
@@ -182,7 +184,7 @@ pub unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
 }
 
 /// # Safety
-/// As for [`free`].
+/// `block` comes from `allocate_from_system` with the same `size`, and is no longer used.
 #[cold]
 #[inline(never)]
 unsafe fn free_to_system(block: *mut u8, size: usize) {

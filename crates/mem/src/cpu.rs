@@ -18,7 +18,7 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Like [`prefetch`], for a line that will be written: other cores give it up.
+/// Prefetches a cache line that will be written: other cores give up their copies of the line.
 #[inline(always)]
 pub fn prefetch_to_write<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

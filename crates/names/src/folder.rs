@@ -145,7 +145,8 @@ pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
 /// Returns the names in the file and in its folder.
 ///
 /// # Errors
-/// As [`locals`].
+/// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+/// write to.
 pub fn known_names(names: &NamesConfig) -> io::Result<BTreeSet<String>> {
     let mut known: BTreeSet<String> = names.names.iter().map(|(name, _)| name.clone()).collect();
     if let Some(folder) = &names.folder {
@@ -157,7 +158,8 @@ pub fn known_names(names: &NamesConfig) -> io::Result<BTreeSet<String>> {
 /// Returns all entries of other hosts, each with its host.
 ///
 /// # Errors
-/// As [`locals`].
+/// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+/// write to.
 pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
     let of = |(name, found): (String, StoredEntry)| {
         Some((found.host?, LocalEntry { name, id: found.id, remote: found.remote }))
@@ -182,7 +184,9 @@ pub fn mirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()>
 /// Removes an entry of another host.
 ///
 /// # Errors
-/// As [`mirror`].
+/// The system's error. [`io::ErrorKind::InvalidInput`] for an invalid entry of another host.
+/// [`io::ErrorKind::PermissionDenied`] for a folder that other users can write to.
+/// [`io::ErrorKind::InvalidData`] for a file that is not an entry.
 pub fn unmirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
     let file = mirror_name(host, entry)?;
     let folder = folder.path.join(&entry.name);

@@ -104,7 +104,7 @@ pub trait Resolver: Send + Sync {
     /// not have a source address, because a policy rule could mistake it for the destination.
     ///
     /// # Errors
-    /// As [`Resolver::look_up`].
+    /// Returns the reason why [`Resolver::look_up`] has failed.
     fn resolve(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         Ok(self.look_up(names, name)?.admit(self.is_of_this_host()))
     }

@@ -92,7 +92,7 @@ pub fn folders() -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// Always [`Fault::System`] with `Unsupported`.
+/// Always returns [`ReadError::Io`] with `Unsupported`.
 pub fn read(_: &Path) -> Result<Reading, ReadError> {
-    Err(ReadError::System(io::ErrorKind::Unsupported.into()))
+    Err(ReadError::Io(io::ErrorKind::Unsupported.into()))
 }

@@ -220,6 +220,17 @@ impl<'a> RuleInput<'a> {
         Some((u128::from(more) * 1_000_000 / u128::from(self.between()?)) as u64)
     }
 
+    /// Returns the command that shows a socket with its peers and its last events.
+    fn show_command(&self, socket: &Socket) -> String {
+        format!("`taut show {}/{}`", self.reading.process.pid, socket.id)
+    }
+
+    /// Returns a sentence with the commands that show the stacks of the threads.
+    fn stack_commands(&self) -> String {
+        let pid = self.reading.process.pid;
+        format!("`gdb -p {pid}` shows its stack (in Python: `py-spy dump --pid {pid}`).")
+    }
+
     /// Returns a readable name of a socket.
     fn name_of(&self, socket: &Socket) -> String {
         match self.endpoints_of(socket.id).next().map(shown) {

@@ -25,12 +25,12 @@
 #[cfg(unix)]
 mod discovery;
 mod event_text;
-mod fault;
 mod hints;
 mod image;
 mod model;
 #[cfg_attr(not(unix), path = "absent.rs")]
 mod output;
+mod read_error;
 mod reader;
 mod record;
 pub mod tap;
@@ -38,7 +38,6 @@ pub mod tap;
 #[cfg(unix)]
 pub use discovery::{ObservedProcess, folders, processes, processes_in};
 pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
-pub use fault::ReadError;
 pub use hints::{Hint, Level, hints, stalled_process};
 pub use image::Image;
 pub use model::{
@@ -48,6 +47,7 @@ pub use model::{
 pub use output::{Identity, Output};
 #[cfg(not(unix))]
 pub use output::{ObservedProcess, folders, processes, processes_in, read};
+pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]
 pub use reader::read;
@@ -61,11 +61,11 @@ pub const MAGIC: [u8; 8] = *b"TAUTLINE";
 /// Bytes before the first image.
 pub const HEADER: usize = 4096;
 
-/// Most bytes of an image. Records that do not fit are omitted, and counted in
+/// Maximum number of bytes of an image. Records that do not fit are omitted, and counted in
 /// [`Process::omitted`].
 pub const ROOM: usize = 16 << 20;
 
-/// Most records that are read from one image.
+/// Maximum number of records that are read from one image.
 pub const RECORDS: usize = 1 << 18;
 
 /// Offsets of the two image descriptions.

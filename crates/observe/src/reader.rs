@@ -57,13 +57,13 @@ fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Resul
 ///
 /// # Errors
 ///
-/// The same as [`read`].
+/// Returns the [`ReadError`] that describes the problem with the file.
 pub fn parse(file: &[u8]) -> Result<Reading, ReadError> {
-    let header = file.first_chunk().ok_or(ReadError::Cut)?;
+    let header = file.first_chunk().ok_or(ReadError::Incomplete)?;
     let found = find(header)?;
-    let image = file.get(found.offset..found.offset + found.length).ok_or(ReadError::Cut)?;
+    let image = file.get(found.offset..found.offset + found.length).ok_or(ReadError::Incomplete)?;
     if checksum(image) != found.checksum {
-        return Err(ReadError::Cut);
+        return Err(ReadError::Incomplete);
     }
     records(image)
 }
@@ -122,7 +122,7 @@ fn records(mut image: &[u8]) -> Result<Reading, ReadError> {
         if image.is_empty() {
             break;
         }
-        let stored = Stored::take(&mut image).ok_or(ReadError::Cut)?;
+        let stored = Stored::take(&mut image).ok_or(ReadError::Incomplete)?;
         match stored.kind {
             Process::KIND => {
                 reading.process = Process::load(&stored);
@@ -138,7 +138,7 @@ fn records(mut image: &[u8]) -> Result<Reading, ReadError> {
             _ => {}
         }
     }
-    if whole { Ok(reading) } else { Err(ReadError::Cut) }
+    if whole { Ok(reading) } else { Err(ReadError::Incomplete) }
 }
 
 #[cfg(test)]

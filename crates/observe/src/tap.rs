@@ -11,9 +11,9 @@ use std::io::{self, Read};
 pub const GREETING: &str = "TAP 1";
 /// Answer to a valid request.
 pub const OK: &str = "OK";
-/// Most bytes of a request.
+/// Maximum number of bytes of a request.
 pub const LONGEST_REQUEST: usize = 4096;
-/// Most bytes of a frame that the reader accepts.
+/// Maximum number of bytes of a frame that the reader accepts.
 pub const LONGEST_FRAME: usize = 64 << 20;
 
 const MESSAGE: u8 = 1;
@@ -36,11 +36,11 @@ pub enum Direction {
 /// Filter for the copies that a tool wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Only this socket.
+    /// Copies only messages of this socket, by [`Socket::id`](crate::Socket::id).
     pub socket: Option<u64>,
-    /// Only to or from this peer, by [`Peer::id`](crate::Peer::id).
+    /// Copies only messages to or from this peer, by [`Peer::id`](crate::Peer::id).
     pub peer: Option<u64>,
-    /// Only this direction.
+    /// Copies only messages in this direction.
     pub direction: Option<Direction>,
     /// Only messages whose first part starts with these bytes.
     pub prefix: Vec<u8>,
@@ -48,9 +48,9 @@ pub struct Request {
     pub least: u64,
     /// Only messages with at most this many bytes in all parts.
     pub most: u64,
-    /// One message out of this many; 0 means 1.
+    /// Copies one message out of this many; 0 means 1.
     pub every: u64,
-    /// Most bytes of each part to copy.
+    /// Maximum number of bytes that are copied of each part.
     pub bytes: u64,
 }
 
@@ -168,13 +168,13 @@ pub struct Part {
 pub struct MessageCopy {
     /// Time of the message, in microseconds since 1970.
     pub at: u64,
-    /// Its socket, by [`Socket::id`](crate::Socket::id).
+    /// Socket that sent or received the message, by [`Socket::id`](crate::Socket::id).
     pub socket: u64,
-    /// Its peer, by [`Peer::id`](crate::Peer::id), or [`MANY`].
+    /// Peer that the message went to or came from, by [`Peer::id`](crate::Peer::id), or [`MANY`].
     pub peer: u64,
-    /// Its direction.
+    /// Direction of the message.
     pub direction: Direction,
-    /// Its parts.
+    /// Parts of the message.
     pub parts: Vec<Part>,
 }
 

@@ -101,7 +101,7 @@ fn files_without_counters_are_refused() {
         let folder = Folder::new("foreign");
         let place = |name: &str| folder.path().join(name);
         fs::write(place("1"), "").unwrap();
-        assert!(matches!(read(&place("1")), Err(ReadError::Cut)));
+        assert!(matches!(read(&place("1")), Err(ReadError::Incomplete)));
         fs::write(place("2"), vec![7; 10_000]).unwrap();
         assert!(matches!(read(&place("2")), Err(ReadError::Foreign)));
         symlink(place("2"), place("3")).unwrap();
@@ -127,7 +127,7 @@ fn a_file_that_is_cut_is_refused() {
     let whole = fs::metadata(&path).unwrap().len();
     for length in [whole - 1, whole / 2, 4096, 4095, 100, 0] {
         File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
-        assert!(matches!(read(&path), Err(ReadError::Cut)), "{length} bytes");
+        assert!(matches!(read(&path), Err(ReadError::Incomplete)), "{length} bytes");
     }
     output.remove();
 }

@@ -34,8 +34,9 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads the text of a regular file.
 ///
 /// # Errors
-/// As [`open`]. [`io::ErrorKind::InvalidData`] if the text is not UTF-8, or longer than
-/// [`LONGEST`].
+/// Returns the system's error. [`io::ErrorKind::IsADirectory`] for a folder,
+/// [`io::ErrorKind::InvalidInput`] for a pipe, a device or a socket, [`io::ErrorKind::InvalidData`]
+/// if the text is not UTF-8, or longer than [`LONGEST`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     let file = open(path)?;
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "it is longer than 16 MiB");

@@ -40,7 +40,7 @@ pub struct PeerCertificates {
     pub user: String,
     /// Certificates in DER, the peer's own first.
     pub certificates: Vec<Vec<u8>>,
-    /// Number of the configuration that verified the certificates.
+    /// Revision of the configuration that verified the certificates.
     pub verified_by: u64,
 }
 

@@ -5,7 +5,7 @@
 //! body after the handshake. During the handshake the session reads commands itself.
 
 use crate::error::{ProtocolError, Violation};
-use crate::frame::{COMMAND, MAX_HEADER, put_header};
+use crate::frame::{COMMAND, MAX_HEADER, append_header};
 use crate::metadata::Properties;
 
 /// The longest context a PING or PONG may carry, in bytes.
@@ -148,7 +148,7 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, name: &[u8], data: &[&[u8]]) {
     // Reserve everything first: the data may be a password, and growing would leave a copy of a
     // part of it in freed memory.
     out.reserve(MAX_HEADER + body_len);
-    put_header(out, COMMAND, body_len as u64);
+    append_header(out, COMMAND, body_len as u64);
     out.extend_from_slice(name);
     data.iter().for_each(|piece| out.extend_from_slice(piece));
 }

@@ -1,8 +1,8 @@
 //! The frame header of ZMTP 3.x: flags, and a length of one or eight octets (RFC 37, "Framing").
 //!
-//! Between a socket and its connection all frames have this form, whichever version the peer
-//! speaks. These functions therefore run once or twice per message: they are inline, branch little
-//! and never allocate.
+//! Inside the engine, all frames have this form, whichever version of ZMTP the peer speaks. Each
+//! message therefore calls these functions once or twice. So they are inline, branch little and
+//! never allocate.
 
 use crate::error::{ProtocolError, Violation};
 
@@ -20,7 +20,7 @@ pub const MAX_BODY: u64 = i64::MAX as u64;
 /// A decoded frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// [`MORE`] or [`COMMAND`], and [`LONG`] if it was set on the wire.
+    /// At most one of [`MORE`] and [`COMMAND`], plus [`LONG`] if it was set on the wire.
     pub flags: u8,
     /// Bytes of body after the header.
     pub body_len: u64,
@@ -93,7 +93,7 @@ pub fn check_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Prot
 }
 
 /// Appends the header for a body of `body_len` bytes.
-pub(crate) fn put_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
+pub(crate) fn append_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
     let mut header = [0; MAX_HEADER];
     let len = encode_header(flags, body_len, &mut header);
     out.extend_from_slice(&header[..len]);

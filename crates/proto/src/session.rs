@@ -12,7 +12,7 @@ use std::mem;
 
 use crate::command::{put_error, put_subscribe};
 use crate::error::{AuthFailure, Mismatch, ProtocolError};
-use crate::frame::{MAX_HEADER, put_header};
+use crate::frame::{MAX_HEADER, append_header};
 use crate::greeting::{self, Version};
 use crate::handshake::{self, Peer};
 use crate::mechanism::{Mechanism, MechanismConfig, MechanismInfo, Progress};
@@ -284,7 +284,7 @@ impl Session {
         let routing_id = &self.routing_id;
         match version {
             Version::V1 => stage::put_v1_header(&mut self.out, 0, routing_id.len() as u64),
-            _ => put_header(&mut self.out, 0, routing_id.len() as u64),
+            _ => append_header(&mut self.out, 0, routing_id.len() as u64),
         }
         self.out.extend_from_slice(routing_id);
         self.state = State::OlderGreeting(version);

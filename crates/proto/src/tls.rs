@@ -43,8 +43,8 @@ pub use identity::Identity;
 pub struct Tls<C> {
     connection: Connection,
     inside: C,
-    /// Number of the configuration.
-    number: u64,
+    /// Revision of the configuration, see [`TlsConfig::with_revision`].
+    revision: u64,
     /// Unencrypted bytes on their way between `connection` and `inside`. Empty between calls.
     clear: Vec<u8>,
     /// True if the peer has ended TLS.
@@ -71,7 +71,14 @@ impl<C: Carrier> Tls<C> {
         let mut connection = connection.map_err(|_| BadCredentials::Name)?;
         // The caller writes all sealed bytes at once. Only the first bytes wait for the handshake.
         connection.set_buffer_limit(None);
-        Ok(Tls { connection, inside, number: config.number, clear: Vec::new(), ended: false, fault: None })
+        Ok(Tls {
+            connection,
+            inside,
+            revision: config.revision,
+            clear: Vec::new(),
+            ended: false,
+            fault: None,
+        })
     }
 
     /// Encrypts `clear` and appends the bytes to write.
@@ -190,7 +197,7 @@ impl<C: Carrier> Carrier for Tls<C> {
         let certificates = connection.peer_certificates()?;
         let user = certificates.first().map(|own| user::name(own)).unwrap_or_default();
         let certificates = certificates.iter().map(|one| one.to_vec()).collect();
-        Some(PeerCertificates { user, certificates, verified_by: self.number })
+        Some(PeerCertificates { user, certificates, verified_by: self.revision })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 /// A system call with up to six arguments; a failure is a negative number of `errno`.
 ///
 /// # Safety
-/// As the call's.
+/// The arguments are valid for this system call.
 pub(crate) unsafe fn call(number: libc::c_long, a: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the calling convention of Linux on x86-64; the rest is the caller's word.

@@ -47,7 +47,8 @@ impl<K: Kind> Socket<K> {
         batch.end(outcome)
     }
 
-    /// Like [`send_batch`](Self::send_batch), without waiting.
+    /// Sends as many of the messages as possible without waiting. Returns their number. See
+    /// [`send_batch`](Self::send_batch).
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if the first message cannot be sent now, and the errors of
@@ -112,7 +113,8 @@ impl<K: Kind> Socket<K> {
         recv_batch(&mut self.inner, into, max, Flags::NONE)
     }
 
-    /// Like [`recv_batch`](Self::recv_batch), without waiting.
+    /// Takes all queued messages without waiting, up to `max` messages, and appends them to `into`.
+    /// Returns the number of messages. See [`recv_batch`](Self::recv_batch).
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
@@ -257,7 +259,7 @@ pub(crate) fn send_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags
     .map_err(|error| Error::for_send(error, socket))
 }
 
-/// Like `put_frame`, without waiting.
+/// Sends one part without waiting. If it is refused, `frame` keeps it unchanged.
 pub(crate) fn try_send_frame(socket: &mut core::Socket, frame: &mut Frame<'_>) -> Result<()> {
     send_frame(socket, frame, Flags::DONTWAIT)
 }

@@ -94,9 +94,10 @@ impl Context {
     }
 
     /// Makes this context, and all sockets that are created from now on, visible to external tools.
-    /// They see sockets, endpoints, peers, counters and events in a file, but no messages, keys or
-    /// passwords. The file is deleted when the last observed context has ended. `TAUT_OBSERVE=1` in
-    /// the environment does the same for all contexts, without a change of the program.
+    /// The tools read sockets, endpoints, peers, counters and events from a file, but no messages,
+    /// keys or passwords. The file is deleted when the last observed context has ended.
+    /// `TAUT_OBSERVE=1` in the environment does the same for all contexts, without a change of the
+    /// program.
     ///
     /// ```
     /// let context = tautline::Context::new();
@@ -213,9 +214,9 @@ impl Context {
     /// # Ok(()) }
     /// ```
     ///
-    /// Acts like [`Context::shutdown`]. Then it waits until all sockets are dropped and their
-    /// queued messages are sent, each for at most its [`linger`](crate::Builder::linger) time,
-    /// `zmq_ctx_term(3)`.
+    /// First does the work of [`Context::shutdown`]. Then waits until all sockets are dropped and
+    /// their queued messages are sent, each for at most its [`linger`](crate::Builder::linger)
+    /// time, `zmq_ctx_term(3)`.
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`] on a signal: call again.
@@ -223,11 +224,11 @@ impl Context {
         Ok(self.0.terminate()?)
     }
 
-    /// Like [`terminate`](Self::terminate), but waits for at most `patience`, regardless of the
-    /// sockets' [`linger`](crate::Builder::linger) times. Messages of dropped sockets that are
-    /// unsent at the deadline are dropped. If all sockets are dropped, the context has ended, with
-    /// or without this error. Otherwise the call can be repeated. Async programs use
-    /// [`aio::terminate`](crate::aio::terminate).
+    /// Ends the context, as [`terminate`](Self::terminate) does, but waits for at most `patience`,
+    /// regardless of the sockets' [`linger`](crate::Builder::linger) times. Messages of dropped
+    /// sockets that are unsent at the deadline are dropped. If all sockets are dropped, the context
+    /// has ended, with or without this error. Otherwise the call can be repeated. Async programs
+    /// use [`aio::terminate`](crate::aio::terminate).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {

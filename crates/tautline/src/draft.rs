@@ -130,7 +130,8 @@ impl Socket<kind::Dish> {
 }
 
 impl Socket<kind::Peer> {
-    /// Like [`connect`](Self::connect), but returns the id to address messages to this peer.
+    /// Connects to `endpoint`, as [`connect`](Self::connect) does, and returns the id by which
+    /// messages are addressed to this peer.
     ///
     /// # Errors
     /// Returns the errors of [`connect`](Self::connect).

@@ -6,7 +6,7 @@ use tautline_core as core;
 
 use crate::curve::KeyError;
 use crate::endpoint::{self, EndpointError};
-pub use crate::subject::{ErrorSubject, ExpectedStep};
+pub use crate::error_subject::{ErrorSubject, ExpectedStep};
 
 /// Reason why an operation failed.
 ///

@@ -23,7 +23,7 @@
 //!   does not support does not compile.
 //! * Options with Rust types in a [`Builder`]. Options without a method there can be set by number.
 //! * [`Message`] for one part, [`Multipart`] for several parts. `send` takes every type that
-//!   converts into a [`Frame`].
+//!   converts into a [`Frame`], the body of one part: `&str`, `Vec<u8>`, [`Message`], ...
 //! * [`aio`]: the same sockets for async programs, on any executor.
 //! * [`curve`] and [`zap`]: encryption and access control. [`monitor`]: events and statistics.
 //! * [`replay`]: a PUB that keeps its last messages, and a SUB that requests the messages it
@@ -66,7 +66,8 @@
 
 #![forbid(unsafe_code)]
 
-// Runs the programs in the Markdown documents as doc tests.
+// Tests the programs in the Markdown documents as doc tests. The guide and the migration guide are
+// also pages of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -85,6 +86,7 @@ pub mod curve;
 mod draft;
 pub mod endpoint;
 pub mod error;
+mod error_subject;
 pub mod kind;
 mod message;
 #[cfg(any(feature = "metrics", doc))]
@@ -99,7 +101,6 @@ mod routing;
 pub mod serde;
 mod socket;
 mod split;
-mod subject;
 pub mod topics;
 #[cfg(any(feature = "tracing", doc))]
 pub mod trace;
@@ -115,6 +116,7 @@ pub use proxy::{proxy, proxy_steerable};
 pub use routing::RoutingId;
 pub use socket::Socket;
 pub use split::{ReceiveHalf, SendHalf};
+// For the command `taut policy`, which predicts the effect of a policy on a call.
 #[doc(hidden)]
 pub use tautline_core::{Forecast, Foreseen, foresee};
 
@@ -129,13 +131,13 @@ pub type Pub = Socket<kind::Pub>;
 pub type Sub = Socket<kind::Sub>;
 /// PUB that receives the subscriptions of its subscribers.
 pub type XPub = Socket<kind::XPub>;
-/// SUB that subscribes by sending.
+/// SUB that subscribes by sending subscription messages.
 pub type XSub = Socket<kind::XSub>;
 /// Sends requests (RFC 28).
 pub type Req = Socket<kind::Req>;
 /// Answers requests (RFC 28).
 pub type Rep = Socket<kind::Rep>;
-/// Sends requests to many peers at once (RFC 28).
+/// Sends each request to the next of its peers, without waiting for replies (RFC 28).
 pub type Dealer = Socket<kind::Dealer>;
 /// Answers each peer by its routing id (RFC 28).
 pub type Router = Socket<kind::Router>;

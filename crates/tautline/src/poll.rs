@@ -11,7 +11,7 @@ use crate::kind::{Receives, Sends};
 
 /// One item to wait for: a socket or a descriptor, and the awaited event.
 ///
-/// It borrows the socket until it is dropped. Read the result from it after [`poll`].
+/// An item borrows its socket until the item is dropped. After [`poll`], the item holds the result.
 #[derive(Debug)]
 pub struct PollItem<'a>(Item<'a>);
 

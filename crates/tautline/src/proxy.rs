@@ -29,8 +29,9 @@ pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>
     Ok(tautline_core::proxy::run(&mut frontend.inner, Some(&mut backend.inner), None, None)?)
 }
 
-/// Like [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`,
-/// `RESUME`, `STATISTICS`, `TERMINATE`), `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
+/// Forwards messages as [`proxy`] does. Also sends a copy of every message to `capture`, and obeys
+/// commands from `control` (`PAUSE`, `RESUME`, `STATISTICS`, `TERMINATE`),
+/// `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {

@@ -150,7 +150,7 @@ impl<K: Kind> Socket<K> {
         split_routing_id(self.recv_multipart()?)
     }
 
-    /// Like [`recv_from`](Self::recv_from), without waiting.
+    /// Receives a whole message and the id of its sender, if a message is queued. Never waits.
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of

@@ -218,7 +218,7 @@ impl<K: Kind> Socket<K> {
         send_part(&mut self.inner, frame.into(), Flags::NONE)
     }
 
-    /// Like [`send`](Self::send), without waiting.
+    /// Sends a part of a message, as [`send`](Self::send) does, but never waits.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -279,7 +279,8 @@ impl<K: Kind> Socket<K> {
         send_parts(&mut self.inner, parts, Flags::NONE)
     }
 
-    /// Like [`send_multipart`](Self::send_multipart), without waiting.
+    /// Sends a message of several parts, as [`send_multipart`](Self::send_multipart) does, but
+    /// never waits.
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if the call would have to wait, and the errors of
@@ -326,7 +327,7 @@ impl<K: Kind> Socket<K> {
         Ok(message)
     }
 
-    /// Like [`recv`](Self::recv), without waiting.
+    /// Receives the next part of a message, if one is queued. Never waits.
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
@@ -408,7 +409,7 @@ impl<K: Kind> Socket<K> {
         recv_parts(&mut self.inner, Flags::NONE)
     }
 
-    /// Like [`recv_multipart`](Self::recv_multipart), without waiting.
+    /// Receives a whole message, if one is queued. Never waits.
     ///
     /// # Errors
     /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of

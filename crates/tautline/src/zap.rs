@@ -2,7 +2,7 @@
 //!
 //! [`Context::authenticate`](crate::Context::authenticate) takes an [`AllowList`] of keys and
 //! passwords, or a closure that decides about each [`Request`]. The handler runs on its own thread.
-//! It is called once for each connection
+//! The handler is called once for each connection
 //!
 //! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which refuses
 //!   every peer if there is no handler;

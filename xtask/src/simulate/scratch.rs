@@ -6,8 +6,16 @@ use std::path::{Path, PathBuf};
 use super::faults::Fault;
 
 /// Parts of the workspace.
-const PARTS: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", "crates", "bench/harness", "xtask", "fuzz", "bindings/node"];
+const PARTS: [&str; 8] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates",
+    "bench/harness",
+    "xtask",
+    "fuzz",
+    "bindings/node",
+    "bindings/python",
+];
 
 pub(super) struct Scratch {
     root: PathBuf,

@@ -1,4 +1,4 @@
-//! One route of the file.
+//! A route of the configuration file.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ const WINDOW_MAX: usize = 65_536;
 pub struct Route {
     /// Name of the route.
     pub name: String,
-    /// Its ZeroMQ side.
+    /// ZeroMQ side of the route: socket type and endpoints.
     pub link: Link,
     /// Mapping between topics and subjects.
     pub mapping: Mapping,

@@ -56,17 +56,17 @@ pub struct Job {
     pub interval: Option<Duration>,
     /// Message limit, as in [`Link`].
     pub count: Option<u64>,
-    /// Timeout, as in [`Link`].
+    /// Maximum time between two messages (`--timeout`).
     pub timeout: Option<Duration>,
-    /// Duration, as in [`Link`].
+    /// Time after which the job ends (`--for`).
     pub lasting: Option<Duration>,
     /// Number of subscriptions to wait for.
     pub wait: u64,
     /// True if received messages are ignored.
     pub one_way: bool,
-    /// As in [`Link`].
+    /// True if no notices are printed on standard error (`--quiet`).
     pub quiet: bool,
-    /// As in [`Link`].
+    /// True if connections are reported on standard error (`--verbose`).
     pub verbose: bool,
 }
 

@@ -17,7 +17,8 @@ use crate::sink::colours;
 
 /// Age of the last update after which a stopped process counts as stalled.
 const STOPPED: Duration = Duration::from_secs(2);
-/// Same limit for a process that runs according to the system.
+/// Age of the last update after which a process that runs according to the system counts as
+/// stalled.
 const STARVED: Duration = Duration::from_secs(15);
 
 /// Reads the counters twice and reports the problems.

@@ -38,7 +38,7 @@ pub fn run(args: &Ps) -> Result<()> {
     let now = now();
     let mut table = Table::new(HEADS);
     for seen in &seen {
-        table.row(row(seen, now));
+        table.add_row(row(seen, now));
     }
     crate::print(&table.text(""))
 }

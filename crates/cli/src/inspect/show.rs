@@ -169,7 +169,7 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     let shown = if whole { peers.len() } else { peers.len().min(SOME) };
     let mut table = Table::new(PEERS);
     for peer in &peers[..shown] {
-        table.row(row(peer, now));
+        table.add_row(row(peer, now));
     }
     if !table.is_empty() {
         text += &table.text("  ");

@@ -1,8 +1,9 @@
 //! Text tables with aligned columns.
 
-/// Table with a header. Names that a program chose must already be escaped.
+/// Table with a header. The caller must escape control characters in names that the inspected
+/// program chose.
 pub struct Table {
-    heads: &'static [Column],
+    columns: &'static [Column],
     rows: Vec<Vec<String>>,
 }
 
@@ -18,12 +19,12 @@ pub enum Side {
 
 impl Table {
     /// Creates an empty table.
-    pub fn new(heads: &'static [Column]) -> Self {
-        Table { heads, rows: Vec::new() }
+    pub fn new(columns: &'static [Column]) -> Self {
+        Table { columns, rows: Vec::new() }
     }
 
     /// Adds a row with one cell per column.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
@@ -37,12 +38,12 @@ impl Table {
         let width = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
             let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-            widest.max(self.heads[at].0.chars().count())
+            widest.max(self.columns[at].0.chars().count())
         };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let mut line = indent.to_owned();
-            for ((cell, column), width) in cells.zip(self.heads).zip(&widths) {
+            for ((cell, column), width) in cells.zip(self.columns).zip(&widths) {
                 let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match column.1 {
                     Side::Left => line.extend([cell, &pad, "  "]),
@@ -53,7 +54,7 @@ impl Table {
             line.push('\n');
             line
         };
-        let mut text = line(&mut self.heads.iter().map(|column| column.0));
+        let mut text = line(&mut self.columns.iter().map(|column| column.0));
         for row in &self.rows {
             text += &line(&mut row.iter().map(String::as_str));
         }
@@ -68,8 +69,8 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let mut table = Table::new(&[Column("NAME", Side::Left), Column("N", Side::Right)]);
-        table.row(["a longer".to_owned(), "7".to_owned()]);
-        table.row(["ö".to_owned(), "123".to_owned()]);
+        table.add_row(["a longer".to_owned(), "7".to_owned()]);
+        table.add_row(["ö".to_owned(), "123".to_owned()]);
         assert_eq!(table.text("  "), "  NAME        N\n  a longer    7\n  ö         123\n");
     }
 }

@@ -376,7 +376,7 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
         assert_eq!(ill.code, Some(4), "{ill:?}");
         let text = ill.text();
         assert!(text.contains("PULL cannot connect to tcp://127.0.0.1:5999: Connection refused"), "{text}");
-        assert!(text.contains("9 attempts in 12 s") && text.contains("Nothing listens there: "), "{text}");
+        assert!(text.contains("9 attempts in 12 s") && text.contains("No program listens there: "), "{text}");
         assert!(text.ends_with("findings\n"), "{text}");
         let lines = world.run(&["doctor", "--json", "--for", "0"]);
         assert_eq!(lines.code, Some(4));

@@ -59,7 +59,7 @@ fn a_browser_shows_the_page() {
         for part in [
             "<b class=\"\">6</b> processes",
             ">PULL cannot connect to tcp://127.0.0.1:5999: Connection refused<",
-            ">Nothing listens there: start the other program, or correct host and port.<",
+            ">No program listens there: start the other program, or correct host and port. ",
             "class=\"link bad\"",
             ">1 PUSH<",
         ] {

@@ -57,7 +57,7 @@ fn doctor_reports_problems_of_a_program() {
                 break ended.text();
             }
         };
-        assert!(found.contains(&at) && found.contains("Nothing listens there"), "{found}");
+        assert!(found.contains(&at) && found.contains("No program listens there"), "{found}");
     });
 }
 

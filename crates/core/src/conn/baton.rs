@@ -57,9 +57,9 @@ pub(crate) trait Surroundings {
 pub(crate) enum Tick {
     /// The I/O thread has taken the baton, and must read and then call `io_leave`.
     Taken,
-    /// The owner has read since the last tick. Look again at the next tick.
+    /// The owner has read since the last tick. The I/O thread checks again at the next tick.
     Live,
-    /// No work for this socket.
+    /// The owner is present, or the I/O thread listens: the tick has no work for this socket.
     Idle,
 }
 
@@ -120,7 +120,8 @@ impl Baton {
         }
     }
 
-    /// Called when the owner goes away. The owner keeps the baton, and the tick watches over it.
+    /// Called when the owner leaves. The owner keeps the baton. If the owner stays away, the tick
+    /// gives the baton to the I/O thread.
     #[inline]
     pub(crate) fn release(&self, tick_on: &AtomicBool, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that takes the baton next.
@@ -134,7 +135,7 @@ impl Baton {
         }
     }
 
-    /// Called when the owner goes away, for owners that wait on ZMQ_FD. The I/O thread listens at
+    /// Called when the owner leaves, for owners that wait on ZMQ_FD. The I/O thread listens at
     /// once.
     pub(crate) fn release_armed(&self, around: &impl Surroundings) {
         self.word.store(ARMED, Release);

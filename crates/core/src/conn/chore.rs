@@ -59,7 +59,7 @@ impl Mark {
     }
 }
 
-/// Set when the I/O thread has released a chore since the owner last asked.
+/// True if the I/O thread has released a chore since the owner's last call of `take`.
 // Relaxed: fence, by `take` and `release`; the swap decides which call takes it.
 #[derive(Debug)]
 pub(crate) struct Hint(AtomicBool);
@@ -80,7 +80,7 @@ impl Hint {
         self.0.load(Relaxed) && self.0.swap(false, Acquire)
     }
 
-    /// Gives the hint: the owner must handle its next message.
+    /// Sets the hint, so that the owner checks its next message.
     pub(crate) fn give(&self) {
         // A swap, as in `release`.
         self.0.swap(true, AcqRel);
@@ -152,7 +152,7 @@ pub(crate) struct Added {
     pub(crate) round: u32,
 }
 
-/// Chores on their way to the I/O thread.
+/// List of chores that the I/O thread has not taken yet.
 pub(crate) struct Chores<T>(Mutex<ChoreListState<T>>);
 
 impl<T> Chores<T> {
@@ -192,7 +192,7 @@ impl<T> Chores<T> {
         std::mem::take(&mut lock(&self.0).hurried)
     }
 
-    /// I/O thread: notes that it continues. A hurry need not notify it until it waits again.
+    /// I/O thread: notes that it continues. Until it waits again, `hurry` need not notify it.
     pub(crate) fn go_on(&self) {
         lock(&self.0).waits = false;
     }

@@ -288,13 +288,14 @@ impl Connection {
         self.flush_with(u64::MAX, None, &mut 0)
     }
 
-    /// Like `try_flush`, but writes not much more than `most` bytes of the queue and then returns
-    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`.
+    /// Writes queued bytes until not much more than `most` bytes are written, and then returns
+    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`. Returns
+    /// `None` if another thread is writing.
     pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
         self.flush_with(most, None, taken)
     }
 
-    /// Owner: like `try_flush`. Releases the memory of `writer` if all bytes are written.
+    /// Owner: same as `try_flush`, and releases the memory of `writer` if all bytes are written.
     pub(crate) fn flush_and_release_memory(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
@@ -329,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Like `try_flush`, but waits for another thread that is writing.
+    /// Writes the queued bytes. If another thread is writing, waits for that thread first.
     pub(crate) fn flush_after_others(self: &Arc<Self>) {
         if self.try_flush().is_none() {
             self.await_others();
@@ -337,8 +338,8 @@ impl Connection {
         }
     }
 
-    /// Waits for another thread that is writing. Returns false if no thread is. No thread waits for
-    /// the kernel while it holds this lock.
+    /// Waits for another thread that is writing. Returns false if no thread is writing. The wait is
+    /// short: no thread waits for the kernel under the pump's lock.
     pub(crate) fn await_others(&self) -> bool {
         let others = self.is_being_written();
         if others {
@@ -377,8 +378,8 @@ impl Connection {
         Some(flushed)
     }
 
-    /// Called after the pump was unlocked. Returns true if a control frame has come since. Reports
-    /// a lost stream.
+    /// Called after the pump was unlocked. Returns true if another thread has added a control frame
+    /// since. Reports a lost stream.
     fn finish_flush(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
             if lock(&self.pump).fail(session) {
@@ -393,9 +394,9 @@ impl Connection {
         flushed == Flushed::Drained && self.has_control.load(Relaxed)
     }
 
-    /// Flushes for an owner that may be away. Arms write interest if the kernel is full, and tells
-    /// the owner about room. Returns `None` if another thread writes, or if the residual timer
-    /// will.
+    /// Writes the queued bytes of an owner that may be away. Arms write interest if the kernel is
+    /// full, and reports room to the owner. Returns `None` if another thread is writing, or if the
+    /// residual timer will write.
     pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.try_flush();
         match flushed {
@@ -423,10 +424,9 @@ impl Connection {
         }
     }
 
-    /// I/O thread: like `pump_now`, for an event that will not repeat, such as a writable kernel
-    /// buffer or a new session. Another thread that writes now may rely on this event, because an
-    /// owner that looks for room arms no write interest. In this case we leave the remaining bytes
-    /// to the residual timer.
+    /// I/O thread: writes the queued bytes after an event that will not repeat (a writable buffer,
+    /// a new session). Another thread that is writing may rely on this event, because an owner that
+    /// looks for room arms no write interest. Then the residual timer writes the remaining bytes.
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {
@@ -545,7 +545,7 @@ impl Connection {
             self.note_pong();
         }
         if asked.signs & PeerRequests::ANSWER != 0 {
-            // Also if the session is over, because the peer may wait for the final answer.
+            // Pump even if the session is over, because the peer may wait for the final answer.
             self.pump_now();
         }
         if matches!(took, ReadOutcome::Full { .. }) && self.idle_interest() != Interest::NONE {
@@ -567,7 +567,8 @@ impl Connection {
     }
 
     fn announce(&self) {
-        // AcqRel pairs with the same in `heard`: the second thread sees the other's side.
+        // AcqRel pairs with the swap in `acknowledge_readable`: the second thread sees the other's
+        // stores.
         if !self.announced.swap(true, AcqRel)
             && let Some(token) = self.token()
         {

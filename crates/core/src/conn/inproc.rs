@@ -40,11 +40,11 @@ struct SideState {
     rings: AtomicBool,
     /// The device that serves this side, if it is not a socket.
     device: OnceLock<Weak<dyn Device>>,
-    /// The shelf that holds this side until its owner is found.
+    /// The store that holds this side until its owner is found.
     offer_store: OnceLock<Weak<dyn OfferStore>>,
 }
 
-/// The place for offers until a socket binds their name.
+/// Storage for offers until a socket binds their name.
 pub(crate) trait OfferStore: Send + Sync {
     /// Notes that a socket has given up one of its offers. Called by that socket's owner.
     fn note_dropped_offer(&self);
@@ -57,12 +57,12 @@ pub(crate) trait Device: Send + Sync {
     fn serve(&self);
 }
 
-/// State shared by both sides. Each side reads the other's half with every message, and rarely
-/// writes to its own half.
+/// State shared by both sides. With every message, a side reads the half of the other side. A side
+/// rarely writes to its own half.
 #[derive(Default)]
 struct InprocShared {
     sides: [Padded<SideState>; 2],
-    /// True after both sides have met.
+    /// True after the bound side was found, so that both sides know each other.
     met: AtomicBool,
 }
 
@@ -102,19 +102,20 @@ pub(crate) struct Offer {
     pub(crate) peer: Box<PeerInfo>,
     /// True if the owner has connected, false if it has bound.
     pub(crate) connected_here: bool,
-    /// The parts to keep if the other side is closed before the owner takes this end.
+    /// The part that the owner still gets if the other side is closed before the owner takes this
+    /// end.
     pub(crate) keep: Keep,
 }
 
-/// The kept parts of an end whose other side is closed.
+/// The part of an end that the owner still gets after the other side was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// Its complete messages.
+    /// The complete messages that the other side has sent.
     Messages,
     /// The peer's arrival, even without a message, because the owner wants to be notified of each
     /// peer.
     Peer,
-    /// No part, because only the other side could use the results of its messages.
+    /// No part. The messages are requests, and only the closed side could use the replies.
     Nothing,
 }
 
@@ -222,7 +223,7 @@ impl InprocEnd {
         let _ = self.mine().inbox.set(inbox.clone());
     }
 
-    /// Before an owner is found: sets the shelf that holds this end.
+    /// Before an owner is found: sets the store that holds this end.
     pub(crate) fn set_offer_store(&self, shelf: Weak<dyn OfferStore>) {
         let _ = self.mine().offer_store.set(shelf);
     }
@@ -242,15 +243,17 @@ impl InprocEnd {
         self.theirs().refuses_commands.load(Acquire)
     }
 
-    /// Notes that the bound side was found. From now on its high-water mark counts.
+    /// Notes that the bound side was found. From now on, that side's ZMQ_RCVHWM is part of the
+    /// limit.
     pub(crate) fn mark_bound(&self) {
         self.shared.met.store(true, Release);
     }
 
-    /// Returns the limit for messages in the other's queue, given this side's ZMQ_SNDHWM.
+    /// Returns the maximum number of messages in the queue to the other side, given this side's
+    /// ZMQ_SNDHWM. 0 for unlimited.
     pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
-        // Acquire pairs with the Release in `meet`, before which the other's mark was set. So `met`
-        // must be loaded first.
+        // Acquire pairs with the Release in `mark_bound`, before which the other side set its mark.
+        // So load `met` first.
         let met = self.shared.met.load(Acquire);
         let theirs = self.theirs().receive_hwm.load(Relaxed);
         match (met, send_hwm, theirs) {
@@ -265,7 +268,7 @@ impl InprocEnd {
         self.theirs().device.get().is_some()
     }
 
-    /// Makes this side that of a device.
+    /// Registers `device` as the owner of this side, in place of a socket.
     pub(crate) fn serve(&self, device: Weak<dyn Device>) {
         let _ = self.mine().device.set(device);
     }
@@ -328,9 +331,9 @@ impl InprocEnd {
         }
     }
 
-    /// Asks the other side to wake us when half of its full queue of `limit` messages is read. The
-    /// caller must look at the queue once more afterwards, behind the heavy barrier of
-    /// `Inbox::prepare_park`.
+    /// Asks the other side to wake this side's owner when it has read half of its full queue of
+    /// `limit` messages. The caller must look at the queue once more afterwards, behind the heavy
+    /// barrier of `Inbox::prepare_park`.
     pub(crate) fn request_room(&self, limit: u32) {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }

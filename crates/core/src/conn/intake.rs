@@ -94,7 +94,7 @@ pub(crate) enum ReadOutcome {
     Lost(Loss),
 }
 
-/// Requests of the peer's commands to the connection. Filled by a read.
+/// Actions that the peer's commands request from the connection. Filled by a read.
 #[derive(Debug, Default)]
 pub(super) struct PeerRequests {
     /// PONG frames that answer the PINGs of this read. Each PONG is at most as long as its PING.
@@ -235,7 +235,8 @@ impl Intake {
         self.read_patiently(asked, || false)
     }
 
-    /// Like `read`, but tries again while there are no bytes and `again` returns true.
+    /// Reads once from the kernel and publishes the completed messages. Tries again while there are
+    /// no bytes and `again` returns true.
     pub(super) fn read_patiently(
         &mut self,
         asked: &mut PeerRequests,
@@ -449,8 +450,8 @@ impl Intake {
         }
     }
 
-    /// Like `scan`, for any frames. `messages` have been scanned and not published; `room` is the
-    /// limit for them.
+    /// Scans frames of any kind, for `scan`. `messages` have been scanned and not published; `room`
+    /// is the limit for their number.
     #[inline(never)]
     fn scan_frames(
         &mut self,
@@ -499,7 +500,7 @@ impl Intake {
                 messages += 1;
                 full = messages == room;
             }
-            // Counted above: if the message is complete, the owner sees it and drops it.
+            // The message was counted above. If it is complete, the owner sees it and drops it.
             if let Some(form) = &mut self.form
                 && let Err(error) = form.check(self.in_message, scanned.header.body_len)
             {

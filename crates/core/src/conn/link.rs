@@ -66,10 +66,10 @@ pub(crate) struct NewPipe {
     pub(crate) connected_here: bool,
 }
 
-/// A session's transform, used by both halves.
+/// The stage of a session, used by both halves of the connection.
 pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 
-/// News from the I/O side to a socket's owner.
+/// News for a socket's owner, from the I/O side or from an inproc peer.
 pub(crate) enum News {
     /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe
     /// with a known peer.
@@ -77,10 +77,11 @@ pub(crate) enum News {
     /// The peer of a pipe made by `connect` has finished its handshake.
     /// `Connection::take_handshakes` returns the details.
     Ready(Arc<Connection>),
-    /// The session of a pipe made by `connect` is over, and the next one may come. Only for
-    /// ZMQ_HICCUP_MSG.
+    /// The session of a pipe made by `connect` is over, and the next one may come. Sent only if
+    /// ZMQ_HICCUP_MSG is set.
     Interrupted(Arc<Connection>),
-    /// Another thread wants to use the socket. A sleeping owner must make room.
+    /// Another thread wants to use the socket (`shared`). A sleeping owner must wake up and release
+    /// the lock.
     LockRequested,
     /// The pipe has messages to read.
     Readable(u32),
@@ -92,7 +93,7 @@ pub(crate) enum News {
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.
     Inproc(Box<super::inproc::Offer>),
-    /// The other side of an inproc pipe has bound after the connect (or told its type).
+    /// The other side of an inproc pipe was bound after the connect, or has announced its type.
     PeerBound(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is closed.
     PeerClosed(u32),
@@ -177,13 +178,13 @@ impl Waker {
         self.signal.raise();
     }
 
-    /// Owner: makes the descriptor unreadable and looks at the network with `look`, before it looks
-    /// at the news.
+    /// Owner: makes the descriptor unreadable and reads the network with `look`. The owner must
+    /// look at the news after this call.
     pub(crate) fn coalesce_during(&self, look: impl FnOnce()) {
         self.signal.coalesce_during(look);
     }
 
-    /// Owner: makes the descriptor unreadable, before it looks at the news.
+    /// Owner: makes the descriptor unreadable. The owner must look at the news after this call.
     pub(crate) fn clear(&self) {
         self.signal.clear();
     }
@@ -220,7 +221,7 @@ pub(crate) enum Loss {
     Protocol(ProtocolError),
     /// No sign of life within ZMQ_HEARTBEAT_TIMEOUT.
     Silent,
-    /// Ended from this side.
+    /// This side has ended the session.
     Closed,
 }
 

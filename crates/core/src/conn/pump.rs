@@ -22,7 +22,7 @@ use tautline_proto::frame;
 /// Limit for the slices of one write.
 const SLICES: usize = 8;
 
-/// Source of the frames.
+/// Source of the frames to write: the connection's queue, or the slot of ZMQ_CONFLATE.
 pub(super) enum FrameSource {
     Queue(ByteDrain),
     Slot(Arc<LatestMessage>),
@@ -37,7 +37,7 @@ pub(crate) enum Flushed {
     Blocked,
     /// The kernel has as many bytes as requested, and may take more.
     Partly,
-    /// There is no stream now, or it takes no bytes. All bytes stay queued.
+    /// There is no stream now, or the stream takes no further bytes. All bytes stay queued.
     NoLink,
     /// The stream has failed with this errno.
     Lost(i32),
@@ -203,8 +203,8 @@ impl Pump {
         self.little_unsent
     }
 
-    /// Lets the stage, if there is one, end the stream in order. Bytes that the kernel does not
-    /// take at once are dropped.
+    /// Writes the closing bytes of the stage (a close frame of WebSocket, for example), if there is
+    /// a stage. Drops the bytes that the kernel does not take at once.
     fn say_goodbye(&mut self) {
         if let (Some(stream), Some(stage)) = (&self.stream, &self.stage)
             && self.written == self.staged.len()
@@ -246,8 +246,8 @@ impl Pump {
         queued + self.log.as_mut().map_or(0, |log| log.pending())
     }
 
-    /// Writes as many bytes as possible, but at most `most` bytes of the queue and the rest of
-    /// their last write. `control` returns frames of the connection itself (PING, PONG) at a
+    /// Writes as many bytes as possible, but stops after the write with which `most` bytes of the
+    /// queue are reached. `control` returns frames of the connection itself (PING, PONG) at a
     /// message boundary.
     pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
         // Taking the stream out and putting it back is cheaper than one more reference.

@@ -73,8 +73,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads once. On the I/O thread, which must continue, a panic ends the session. A panic of an
-/// owner goes to its caller.
+/// Reads a connection once. A panic on the I/O thread ends the session, because that thread must
+/// continue. A panic on an owner's thread goes to the caller.
 fn read_or_lose(connection: &Arc<Connection>, by: Reader<'_>) -> ControlFlow<(), ReadOutcome> {
     if matches!(by, Reader::Owner(..)) {
         return connection.read(by);
@@ -85,7 +85,7 @@ fn read_or_lose(connection: &Arc<Connection>, by: Reader<'_>) -> ControlFlow<(),
     })
 }
 
-/// The object that the owner sleeps on.
+/// The descriptor that the owner polls while it sleeps.
 pub(crate) enum Sleep {
     /// No connection can be read now.
     Nothing,
@@ -93,7 +93,7 @@ pub(crate) enum Sleep {
     Stream(Arc<Stream>),
     /// Several connections: the set.
     Set,
-    /// No sleep: there are bytes to read now.
+    /// The owner must not sleep: there are bytes to read now.
     NotNow,
 }
 
@@ -116,7 +116,7 @@ impl Surroundings for ReadSet {
     }
 
     fn await_wake(&self) {
-        // The descriptor was created with the set.
+        // `ReadSet::new` has created the descriptor.
         let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(fd::NONE), PollFd::IN)];
         // The time limit is for a wake-up that another look drained in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
@@ -455,7 +455,7 @@ impl ReadSet {
         }
     }
 
-    /// Holder, when `read_ready` has found no message: true if another look may succeed at once.
+    /// Holder, after `read_ready` has found no message: true if another read may find one at once.
     pub(crate) fn is_partly_read(&self) -> bool {
         lock(&self.members).partly
     }

@@ -1,11 +1,11 @@
 //! Wakes the inproc receivers of one publisher: all together, and not with every message.
 //!
-//! To wake a sleeping thread costs time here and a thread switch there. If every message woke every
-//! receiver that has just gone to sleep, several receivers would get a few messages at a time, and
-//! the processors would mostly switch threads. So the publisher rings the receivers by its own rule
-//! (`pattern::fan_out`): at once for the first message after a lull, rarely in a stream. The
-//! remaining wake-ups are a chore of the I/O thread, which visits when a timer expires, as it does
-//! for bytes that the flush rule leaves queued.
+//! Waking a sleeping thread costs time in the waking thread, and a thread switch in the other. If
+//! every message woke every receiver that has just gone to sleep, several receivers would get a few
+//! messages at a time, and the processors would mostly switch threads. So the publisher rings the
+//! receivers by its own rule (`pattern::fan_out`): at once for the first message after a lull,
+//! rarely in a stream. The remaining wake-ups are a chore of the I/O thread, which visits when a
+//! timer expires, as it does for bytes that the flush rule leaves queued.
 
 use super::IoSide;
 use super::chore::{self, Chore, Hint, Mark, ScheduledChore};
@@ -16,7 +16,8 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::timing::{WAKE, supervisor::FOLLOW_UP_CHECK_NS};
 use std::time::Duration;
 
-/// Delay of the timer: `FIRST` at first, `BUSY` while the owner is at work.
+/// Delays of the timer: `FIRST` for the first visit, `BUSY` between visits while the owner is at
+/// work.
 const FIRST: Duration = Duration::from_nanos(WAKE);
 const BUSY: Duration = Duration::from_nanos(FOLLOW_UP_CHECK_NS);
 
@@ -70,7 +71,8 @@ impl ReceiverWakeups {
         lock(&self.bells).iter().for_each(Doorbell::ring);
     }
 
-    /// Owner: called after publishing without ringing. One load if the timer already runs.
+    /// Owner: called after it has published without waking the receivers. Starts the timer; costs
+    /// one load if the timer already runs.
     pub(crate) fn schedule_ring(self: &Arc<Self>) {
         if self.mark.claim_handover() {
             self.seen.store(self.rounds.load(Relaxed), Relaxed);
@@ -78,7 +80,8 @@ impl ReceiverWakeups {
         }
     }
 
-    /// Owner: returns true if the timer has stopped since the last call. One load; clears the hint.
+    /// Owner: returns true if the timer has stopped since the last call, and clears that hint.
+    /// Costs one load if it has not.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         self.hint.take()

@@ -1,9 +1,9 @@
 //! The name by which the I/O thread's reactor knows a read set.
 //!
-//! The I/O thread gives the name some time after the set was made. The owner may hand the reading
-//! over before. A registration under a wrong name would send its events elsewhere. So the owner
-//! does not arm a registration without a name; the I/O thread makes it live when it gives the name.
-//! One of the two sees the other:
+//! The I/O thread sets the name some time after the set was made. The owner may hand the reading
+//! over earlier. A registration under a wrong name would send its events to another source. So the
+//! owner does not arm a registration without a name; the I/O thread arms it after it has set the
+//! name. At least one of the two threads sees the other's store:
 //!
 //! ```text
 //! owner:       baton = ARMED;  [fence]  name?       -> make it live

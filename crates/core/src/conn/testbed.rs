@@ -74,7 +74,8 @@ pub(crate) fn open(
     open_with(asked, None, set)
 }
 
-/// Like `open`, with a stage.
+/// Returns a connection with a session that has this stage, the writer of its queue and the peer's
+/// end of its stream.
 pub(crate) fn open_with(
     asked: &Arc<MockIoSide>,
     stage: Option<SharedStage>,
@@ -85,7 +86,8 @@ pub(crate) fn open_with(
     (connection, writer, peer)
 }
 
-/// Like `open_with`, but returns everything that the owner gets.
+/// Returns the owner's parts of a connection with a session that has this stage, and the peer's end
+/// of its stream.
 pub(crate) fn open_pipe(
     asked: &Arc<MockIoSide>,
     stage: Option<SharedStage>,
@@ -96,7 +98,7 @@ pub(crate) fn open_pipe(
     (pipe, peer)
 }
 
-/// Returns everything that the owner gets of a connection without a session.
+/// Returns the owner's parts of a connection without a session.
 pub(crate) fn unopened_pipe(asked: &Arc<MockIoSide>, set: impl FnOnce(&mut Options)) -> NewPipe {
     let kind = ConnectionKind {
         socket_type: SocketType::Pair,

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 thread_local! {
-    /// True if the thread delays the wake-ups.
+    /// True on an I/O thread, which delays the wake-ups until `run`.
     static PUTS_OFF: Cell<bool> = const { Cell::new(false) };
     // Without a destructor, see `tautline_io::thread::on_exit`; freed by `end`.
     static TASKS: Cell<ManuallyDrop<Vec<Waker>>> = const { Cell::new(ManuallyDrop::new(Vec::new())) };

@@ -38,7 +38,7 @@ const MOST_STRANGERS: u32 = 16 * FLOOD;
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
-/// Number of handshakes that are compared to choose the one to evict. The new peer waits for this
+/// Number of handshakes that are compared to choose one for eviction. The new peer waits for this
 /// search.
 const LOOKED_AT: usize = 256;
 
@@ -260,7 +260,8 @@ impl Acceptor {
                         errno::of(&error).unwrap_or(0) as u32,
                         &self.endpoint,
                     );
-                    // The connection that could not be accepted keeps the listener readable.
+                    // The peer that could not be accepted stays in the backlog, so the listener
+                    // stays readable.
                     if !net::concerns_one_connection(&error) {
                         return self.wait(turn, EXHAUSTED);
                     }

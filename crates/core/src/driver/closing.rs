@@ -29,9 +29,9 @@ const LONGEST_STALL: Duration = Duration::from_secs(5);
 /// long each time.
 const FIRST_LOOK: Duration = Duration::from_micros(500);
 const SLOWEST_LOOK: Duration = Duration::from_millis(20);
-/// The FIN must be confirmed too, and counts as one byte.
+/// The FIN of TCP must be confirmed too, and counts as one unconfirmed byte.
 const END: usize = 1;
-/// Maximum number of reads in one go, for a peer that keeps sending.
+/// Maximum number of reads before other sources get their turn, for a peer that continues to send.
 const READS: usize = 64;
 
 struct ClosingState {
@@ -78,8 +78,8 @@ pub(super) fn discard_input(stream: &Stream) -> DiscardOutcome {
     }
 }
 
-/// Reads and discards the available bytes. Returns two booleans: the stream has ended, and bytes
-/// arrived.
+/// Reads and discards the available bytes. Returns two booleans: true if the stream has ended, and
+/// true if bytes arrived.
 fn forget(stream: &Stream) -> (bool, bool) {
     let mut nothing_reads_this = [0; 16 * 1024];
     let mut heard = false;

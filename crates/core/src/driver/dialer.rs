@@ -42,9 +42,9 @@ enum Phase {
     /// The peer has refused the connection, but the socket has not noticed yet: the pipe still
     /// accepts messages.
     Refused,
-    /// Given up. The program may still disconnect the endpoint.
+    /// The dialer has given up. The program may still disconnect the endpoint.
     Stopped,
-    /// Given up, with the same effect as if the program had disconnected it.
+    /// The dialer has given up, and the endpoint counts as disconnected by the program.
     Gone,
 }
 
@@ -179,7 +179,7 @@ impl Dialer {
         }
     }
 
-    /// The connection of the waiting pipe, and true if it had a session before this one.
+    /// The connection of the waiting pipe, and true if that connection had an earlier session.
     pub(super) fn connection(&self) -> Option<(Arc<Connection>, bool)> {
         let state = lock(&self.state);
         state.connection.clone().map(|connection| (connection, state.sessions > 1))
@@ -201,7 +201,7 @@ impl Dialer {
         state.is_over() || state.phase == Phase::Refused
     }
 
-    /// True if the dialer has given up with the same effect as a disconnect by the program.
+    /// True if the dialer has given up and the endpoint counts as disconnected by the program.
     pub(crate) fn is_disconnected(&self) -> bool {
         lock(&self.state).phase == Phase::Gone
     }
@@ -216,7 +216,8 @@ impl Dialer {
         lock(&self.state).linger_timer == 0
     }
 
-    /// Disconnects the endpoint: same as `linger`, but from any thread.
+    /// Any thread: sends the queued messages for at most `linger` (`None`: without a limit), then
+    /// stops.
     pub(crate) fn disconnect(self: &Arc<Self>, linger: Option<Duration>) {
         let dialer = self.clone();
         self.site.driver.post(Box::new(move |turn| dialer.linger(turn, linger)));
@@ -305,7 +306,7 @@ impl Dialer {
             Hop::Resolve { host, port, family } => {
                 // The system may take long. If the endpoint is given up before the answer, it ends
                 // at once.
-                let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
+                let done = |dialer: Arc<Self>, resolved: resolve::LookupResult| {
                     let driver = dialer.site.driver.clone();
                     driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
                 };
@@ -317,7 +318,8 @@ impl Dialer {
         }
     }
 
-    /// The peer or the proxy before it is reached. Abandons all other attempts.
+    /// Called when a stream to the peer, or to the proxy before it, is connected. Abandons all
+    /// other attempts.
     fn arrived(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         let others = lock(&self.state).end_attempt();
         others.abandon(turn, self);
@@ -337,7 +339,7 @@ impl Dialer {
         }
     }
 
-    /// Continues the exchange with the proxy.
+    /// Continues the SOCKS exchange with the proxy.
     fn ask(self: &Arc<Self>, turn: &mut EventLoop) {
         let (stream, token, outcome) = {
             let mut state = lock(&self.state);
@@ -389,7 +391,8 @@ impl Dialer {
         self.failed(turn, errno::EACCES, Some(stream));
     }
 
-    /// An address or its name resolution has failed. Tries the next one.
+    /// Called when connecting to an address, or resolving its name, has failed. Tries the next
+    /// address.
     fn failed(self: &Arc<Self>, turn: &mut EventLoop, errno: i32, stream: Option<Arc<Stream>>) {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
@@ -397,7 +400,7 @@ impl Dialer {
         self.try_next(turn, errno);
     }
 
-    /// The attempt to connect has failed for all addresses.
+    /// Called when the attempt to connect has failed for all addresses.
     fn exhausted(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
         self.site.failed_connects.fetch_add(1, Relaxed);
         self.emit(CONNECT_FAILED, errno as u32);
@@ -407,7 +410,7 @@ impl Dialer {
         self.retry(turn);
     }
 
-    /// The stream has ended.
+    /// Called when the stream has ended.
     pub(super) fn lost(self: Arc<Self>, turn: &mut EventLoop, opened: bool, why: Loss) {
         let stop = match why {
             Loss::Protocol(error) if error.is_retryable() => false,

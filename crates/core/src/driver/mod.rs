@@ -82,11 +82,11 @@ const VISITS: Token = Token(u64::MAX - 3);
 /// A token that belongs to no source, for a descriptor that is not registered.
 const NOWHERE: Token = Token(u64::MAX >> 1);
 
-/// Time to wait before a retry if the process is out of descriptors, watches or memory, or if a
-/// sandbox refuses the operation.
+/// Time to wait before a retry if the process is out of descriptors, epoll watches or memory, or if
+/// a sandbox refuses the operation.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// The part of an I/O thread that other threads see.
+/// The shared part of an I/O thread, which other threads may call.
 pub(crate) struct Driver {
     reactor: SystemReactor,
     wake: WakeFd,
@@ -268,8 +268,8 @@ impl Driver {
         &self.resolver
     }
 
-    /// Removes a descriptor from the reactor, from another thread. [`EventLoop::forget`] frees its
-    /// place later.
+    /// Removes a descriptor from the reactor, from another thread. The entry of its source stays
+    /// until [`EventLoop::forget`].
     pub(crate) fn deregister(&self, fd: BorrowedFd<'_>) {
         let _ = self.reactor.remove(fd);
     }
@@ -339,7 +339,7 @@ struct SourceEntry {
     source: Option<Arc<dyn EventSource>>,
 }
 
-/// The part of an I/O thread that its sources see while they run on it.
+/// The private part of an I/O thread, which its sources get while they run on the thread.
 pub(crate) struct EventLoop {
     driver: Arc<Driver>,
     sources: Vec<SourceEntry>,
@@ -480,7 +480,8 @@ impl EventLoop {
         }
     }
 
-    /// Runs one turn.
+    /// Runs one turn of the loop: waits for events, then handles them, the expired timers and the
+    /// posted tasks.
     fn run_once(&mut self, events: &mut Vec<Event>, sweep: &mut SweepStep) {
         let rested = match *sweep {
             SweepStep::PauseUntil(until) => Some(until),

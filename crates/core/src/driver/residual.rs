@@ -1,5 +1,5 @@
 //! The residual watch: flushes the bytes that senders left in their queues because of the flush
-//! rule. `timing::watch` decides when.
+//! rule. `timing::supervisor` decides when.
 //!
 //! If a sender leaves bytes behind and does not know that it will flush them in a moment, it wakes
 //! this thread when it queues the first of them. (On a virtual machine setting a timer takes as
@@ -43,8 +43,8 @@ struct ResidualState {
 /// The residual watch of one I/O thread.
 pub(super) struct Residual {
     timer: TimerFd,
-    /// Connections on their way to `watched`. Asleep means that the timer is not armed and that no
-    /// round is running.
+    /// New connections that are not in `watched` yet. This list counts as asleep while the timer is
+    /// not armed and no round is running.
     new: Chores<ResidualEntry>,
     state: Mutex<ResidualState>,
 }

@@ -1,5 +1,5 @@
-//! The chores that the I/O thread comes by for one by one, each at a time of its own: the rounds
-//! over a log (`conn::LogReaders`), the ringing of inproc receivers (`conn::Summons`).
+//! Chores that the I/O thread runs one by one, each at its own time: the rounds over a log
+//! (`conn::LogReaders`) and the wake-ups of inproc receivers (`conn::ReceiverWakeups`).
 
 use crate::conn::chore::ScheduledChore;
 use crate::sync::atomic::AtomicBool;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
-/// A chore, and when the I/O thread comes by.
+/// A chore, and the time at which the I/O thread runs it.
 pub(super) type Due = (Instant, Arc<dyn ScheduledChore>);
 
-/// The chores on their way to one I/O thread.
+/// New chores that one I/O thread has not taken yet.
 pub(super) struct ChoreSchedule {
-    /// Expires when a new one is due. To arm it spares the I/O thread a wake-up.
+    /// Expires when a new chore is due. Arming this timer avoids a wake-up of the I/O thread now.
     timer: TimerFd,
     new: Mutex<Vec<Due>>,
     // Relaxed: look: the chores are under a lock, and the thread is woken or the timer armed
@@ -31,7 +31,8 @@ impl ChoreSchedule {
         self.timer.as_fd()
     }
 
-    /// Any thread: comes by after this time. True: the I/O thread must be woken.
+    /// Any thread: adds a chore that the I/O thread runs after this time. Returns true if the
+    /// caller must wake the I/O thread.
     pub(super) fn add(&self, chore: Arc<dyn ScheduledChore>, after: Duration) -> bool {
         lock(&self.new).push((Instant::now() + after, chore));
         // Release pairs with the swap in `run`, which clears before it takes.
@@ -42,12 +43,13 @@ impl ChoreSchedule {
         after.is_zero()
     }
 
-    /// I/O thread: the timer has expired.
+    /// I/O thread: handles the expired timer.
     pub(super) fn expired(&self) {
         self.timer.drain();
     }
 
-    /// I/O thread: comes by where it is time to. `waiting` are those that it knows of.
+    /// I/O thread: runs the due chores. `waiting` has the chores that the I/O thread has already
+    /// taken.
     pub(super) fn run(&self, waiting: &mut Vec<Due>) {
         if self.has_new.load(Relaxed) && self.has_new.swap(false, AcqRel) {
             waiting.append(&mut lock(&self.new));

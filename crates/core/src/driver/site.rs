@@ -31,15 +31,15 @@ const MANY: usize = 64;
 pub(crate) struct Site {
     pub(crate) kind: ConnectionKind,
     pub(crate) inbox: Arc<SocketInbox>,
-    /// The connections to read. Empty until the first one is possible.
+    /// The connections to read. Empty until the socket can have a connection.
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) events: Arc<EventDispatcher>,
     /// Counters and state that an observer sees, if the socket is observed.
     pub(super) watch: Option<Arc<SocketWatch>>,
-    /// Residents by their addresses. Like `open_wires`: a socket has one or two, or thousands.
+    /// Residents by their memory addresses. A socket has one or two of them, or thousands.
     residents: Mutex<SmallMap<Resident>>,
-    /// The open stream of each connection, by the connection's address.
+    /// The open stream of each connection, by the memory address of the connection.
     open_wires: Mutex<SmallMap<OpenWire>>,
     closed: AtomicBool,
     /// True if the program wants an event for each peer that connects or disconnects.
@@ -55,7 +55,7 @@ pub(crate) struct Site {
     pub(super) desk: Arc<ZapRegistry>,
     /// The host's policy, if there was one when an endpoint was bound or connected.
     guard: OnceLock<Arc<Guard>>,
-    /// Dropped last: the context counts on it.
+    /// Must be the last field, and so be dropped last: the context waits for this ticket.
     _ticket: Ticket,
 }
 
@@ -170,7 +170,7 @@ impl Keyed for Resident {
     }
 }
 
-/// The address of a connection, and its open stream.
+/// The memory address of a connection, and its open stream.
 struct OpenWire(usize, Arc<Wire>);
 
 impl Keyed for OpenWire {

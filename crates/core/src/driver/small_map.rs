@@ -1,8 +1,8 @@
-//! A map from addresses to values. Most sockets have one or two values, some have thousands.
+//! A map from memory addresses to values. Most sockets have one or two values, some have thousands.
 
 use std::collections::HashMap;
 
-/// Up to this many values, searching a list is fast enough.
+/// Maximum number of values in a list. A map with more values uses a hash table.
 const FEW: usize = 8;
 
 /// A value with a name that is unique among the existing values of its kind.
@@ -15,7 +15,7 @@ pub(super) trait Keyed {
 pub(super) enum SmallMap<T> {
     One(Option<T>),
     List(Vec<T>),
-    #[allow(clippy::box_collection)] // By itself it is twice as large as what most have.
+    #[allow(clippy::box_collection)] // The map itself is twice as large as the other variants.
     Map(Box<HashMap<usize, T>>),
 }
 

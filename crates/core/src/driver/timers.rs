@@ -1,9 +1,9 @@
 //! The timers of an I/O thread.
 //!
-//! A timer is never cancelled. If its source is gone or no longer needs it, the timer expires
-//! without effect. Until then it holds the memory of its source, and peers that connect and
-//! disconnect create many timers within the time of a handshake. So timers without a source are
-//! removed each time the total number has doubled.
+//! A source cannot cancel a timer. If the source is gone or no longer needs the timer, the timer
+//! expires without effect. Until then, the timer holds the memory of its source, and peers that
+//! connect and disconnect create many timers within the time of a handshake. So timers whose source
+//! is gone are removed each time the total number has doubled.
 
 use super::EventSource;
 use std::cmp::Reverse;
@@ -11,12 +11,13 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// Up to this number, unused timers are not removed.
-const FEW: usize = 1024;
+/// Number of timers up to which timers without a source are not removed.
+const MIN_CLEANUP: usize = 1024;
 
 /// One timer.
 pub(super) struct Timer {
     pub(super) at: Instant,
+    /// Number that the source gets back in `on_timer`. Also orders timers of the same time.
     pub(super) key: u64,
     /// Weak: a useless timer must not keep its source, and with it a closed socket, alive.
     pub(super) source: Weak<dyn EventSource>,
@@ -25,23 +26,23 @@ pub(super) struct Timer {
 /// All timers of the thread.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
-    /// The number of timers that triggers the next removal.
-    most: usize,
+    /// Number of timers at which timers without a source are removed next.
+    cleanup_at: usize,
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Timers { heap: BinaryHeap::new(), most: FEW }
+        Timers { heap: BinaryHeap::new(), cleanup_at: MIN_CLEANUP }
     }
 }
 
 impl Timers {
     /// Adds a timer.
     pub(super) fn push(&mut self, timer: Timer) {
-        if self.heap.len() >= self.most {
+        if self.heap.len() >= self.cleanup_at {
             self.heap.retain(|Reverse(timer)| timer.source.strong_count() > 0);
-            self.heap.shrink_to(FEW);
-            self.most = (2 * self.heap.len()).max(FEW);
+            self.heap.shrink_to(MIN_CLEANUP);
+            self.cleanup_at = (2 * self.heap.len()).max(MIN_CLEANUP);
         }
         self.heap.push(Reverse(timer));
     }
@@ -51,7 +52,7 @@ impl Timers {
         self.heap.peek().map(|Reverse(timer)| timer.at)
     }
 
-    /// Removes and returns the next timer that is due.
+    /// Removes and returns the next timer if it is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;
@@ -120,7 +121,7 @@ mod tests {
         for key in 0..100_000 {
             let source = if key % 100 == 0 { stays.clone() } else { Arc::new(Nobody) };
             timers.push(timer(&source, at, key));
-            assert!(timers.heap.len() <= FEW.max(2 * key as usize / 100 + 2));
+            assert!(timers.heap.len() <= MIN_CLEANUP.max(2 * key as usize / 100 + 2));
         }
         let mut kept = 0;
         while let Some(timer) = timers.due(at) {

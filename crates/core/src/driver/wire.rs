@@ -1,4 +1,4 @@
-//! One stream, from its handshake to its end.
+//! A wire: one stream of a connection, from its handshake to its end.
 
 mod authentication;
 mod policy_checks;
@@ -77,12 +77,12 @@ enum HandshakeStep {
     /// Wait for the stream or for the ZAP handler.
     Wait,
     Judge(Credentials),
-    /// The peer has sent more bytes than an unadmitted peer may send.
+    /// The peer has sent more bytes than a peer may send before it is admitted.
     Beyond,
     Open(Box<Established>),
 }
 
-/// One stream.
+/// One stream of a connection. Lives on the I/O thread.
 pub(crate) struct Wire {
     origin: Origin,
     stream: Arc<Stream>,
@@ -115,8 +115,8 @@ impl Wire {
             Ok(carrier) => (carrier, None),
             Err(errno) => (None, Some(errno)),
         };
-        // No ZMTP: ZMQ_STREAM, or ZMQ_ROUTER_RAW as it was set when the endpoint was bound or
-        // connected.
+        // True for streams without ZMTP: the type is STREAM, or ZMQ_ROUTER_RAW was set when the
+        // endpoint was bound or connected.
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
         let mut handshake = Handshake::new(config, carrier, interest);
@@ -228,8 +228,8 @@ impl Wire {
         let mut reads = 0;
         loop {
             if let Err(loss) = session.write(&self.stream) {
-                // A peer over a carrier may have finished and left before our last bytes, which
-                // belong to the carrier.
+                // A peer over WebSocket or TLS may have completed the handshake and closed the
+                // stream before our last bytes, which belong to that carrier.
                 let established = session.is_carried().then(|| session.established()).flatten();
                 return established.map(|established| HandshakeStep::Open(Box::new(established))).ok_or(loss);
             }
@@ -262,7 +262,8 @@ impl Wire {
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
-                        // The ERROR command, if there is one to send, tells the peer the reason.
+                        // Sends the ERROR command with the reason to the peer, if the protocol has
+                        // such a command.
                         let _ = session.write(&self.stream);
                         return Err(Loss::Protocol(error));
                     }
@@ -276,7 +277,7 @@ impl Wire {
         }
     }
 
-    /// Opens the connection after the handshake: messages may flow.
+    /// Opens the connection after the handshake. From now on, messages are sent and received.
     fn open(
         self: &Arc<Self>,
         turn: &mut EventLoop,
@@ -363,7 +364,7 @@ impl Wire {
         self.drained(turn);
     }
 
-    /// Ends a lingering stream that has sent everything.
+    /// Ends a lingering stream that has sent all queued messages.
     fn drained(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
@@ -385,7 +386,7 @@ impl Wire {
                     turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
                 }
             },
-            // The stream has failed before.
+            // The stream has already failed.
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
@@ -557,7 +558,7 @@ impl EventSource for Wire {
                     let registration = lock(&self.state).registration;
                     turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
                 }
-                // Do this even at the end: a sender may have waited to write.
+                // Pump even if the stream has ended, because a sender may rely on this event.
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     turn.release_to_owner(connection);
                 }

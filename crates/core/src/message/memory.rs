@@ -68,7 +68,8 @@ impl HeapBlock {
         HeapBlock::allocate_of(Class::of(size_of::<HeapBlock>().checked_add(len)?), len)
     }
 
-    /// As `allocate`, by the class of the whole block.
+    /// Allocates a block for `len` bytes of body. `class` is that of the whole block, header
+    /// included.
     #[inline(always)]
     fn allocate_of(class: Class, len: usize) -> Option<NonNull<HeapBlock>> {
         let block: NonNull<HeapBlock> = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?.cast();

@@ -85,7 +85,7 @@ impl Message {
     /// Prefetches the start and the end of a packed body, and the header that its release reads.
     ///
     /// # Safety
-    /// As for `packed_body`.
+    /// `from` is where `pack` has written, and it is not unpacked during the call.
     #[inline(always)]
     pub(crate) unsafe fn prefetch_packed(from: *const u8) {
         // SAFETY: the caller's promise.

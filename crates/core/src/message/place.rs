@@ -21,7 +21,7 @@ impl Message {
     /// Writes this tag, and defaults in all other fields but the body.
     ///
     /// # Safety
-    /// As for [`Message::write_empty`]; a body that the tag asks for is written afterwards.
+    /// `place` is aligned and valid for writes. A body that the tag asks for is written afterwards.
     #[inline(always)]
     unsafe fn write_bare(place: *mut Message, tag: u8) {
         // SAFETY: the caller's promise.
@@ -36,7 +36,7 @@ impl Message {
     /// in one store.
     ///
     /// # Safety
-    /// As for `write_bare`.
+    /// `place` is aligned and valid for writes. A body that the tag asks for is written afterwards.
     #[inline(always)]
     pub(super) unsafe fn write_head(place: *mut Message, tag: u8) {
         // SAFETY: the caller's promise; a message begins with these bytes. `more` and `shared` may
@@ -48,8 +48,8 @@ impl Message {
     /// without a message, if memory is exhausted.
     ///
     /// # Safety
-    /// As for [`Message::write_empty`], and every byte of the body is written, through
-    /// [`Message::data_ptr`], before anything reads it.
+    /// `place` is aligned and valid for writes. Every byte of the body is written, through
+    /// [`Message::data_ptr`], before any code reads it.
     #[inline]
     pub unsafe fn write_sized(place: *mut Message, len: usize) -> bool {
         if len <= INLINE_MAX {

@@ -16,21 +16,21 @@ pub(crate) struct SocketTypeInfo {
     pub(crate) has_disconnect_msg: bool,
     /// The type has ZMQ_HICCUP_MSG.
     pub(crate) has_hiccup_msg: bool,
-    /// Its peers do not use ZMTP: the bytes are unframed.
+    /// The peers of this type do not use ZMTP: the bytes are unframed.
     pub(crate) raw: bool,
     /// ZMQ_LINGER of a new socket is 0, because its messages are useless after it is closed.
     pub(crate) has_zero_linger: bool,
     /// A second connection to the same endpoint is useless.
     pub(crate) connects_once: bool,
-    /// The socket may carry the events of a monitor.
+    /// A socket of this type may send the events of a monitor.
     pub(crate) can_carry_events: bool,
-    /// Its messages go to each peer that wants them.
+    /// A message goes to all peers that want it, and not to one of them in turn.
     pub(crate) is_fan_out: bool,
-    /// Its peers have numbers, which the program sees.
+    /// The peers of this type have numbers, by which the program addresses them.
     pub(crate) has_numbered_peers: bool,
-    /// It may connect to a numbered peer and get the peer's number.
+    /// The type has `zmq_connect_peer`, which connects and returns the number of the peer.
     pub(crate) can_connect_peer: bool,
-    /// It replies to each peer, so it may be a ZAP handler.
+    /// The type can reply to the sender of each message, so it may be a ZAP handler.
     pub(crate) can_handle_zap: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
 /// The behaviour of a DGRAM socket.
 #[derive(Debug, Default)]
 pub(crate) struct Dgram {
-    /// The one endpoint that it is bound to.
+    /// The pipe to the only endpoint of the socket.
     pipe: Option<PipeId>,
     incoming: FairQueue,
     /// True if the address of a message was sent and its body is due.

@@ -135,7 +135,7 @@ impl Pattern for Dish {
             let mut message = Message::new();
             match self.take(pipes, &mut Target::Message(&mut message)) {
                 Ok(_) => self.found = Some(message),
-                // A receive would fail at once too, so it does not block.
+                // If memory is short, a receive fails at once and does not block.
                 Err(error) => return error == Error::NoMemory,
             }
         }

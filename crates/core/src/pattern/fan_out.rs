@@ -30,7 +30,8 @@ pub(crate) struct FanOut {
     pipes: Vec<PipeId>,
     /// The pipes of the current message, each once.
     matched: Vec<PipeId>,
-    /// By pipe number: the message it was last marked for, or `GONE`.
+    /// Number of the message for which each pipe was last marked, or `GONE`. Indexed by the number
+    /// of the pipe.
     marks: Vec<u32>,
     /// Number of the current message, for `marks`.
     message: u32,
@@ -38,16 +39,16 @@ pub(crate) struct FanOut {
     in_message: bool,
     /// The groups of the current message, each once.
     matched_groups: Vec<u32>,
-    /// True if `Broadcast::prepare` was called for these groups.
+    /// True if `Broadcast::prepare` was called for the groups of the current message.
     prepared: bool,
-    /// The parts so far of a message to a group, encoded.
+    /// The parts of the unfinished message to a group that were already passed, encoded.
     parts: Vec<u8>,
     /// Wakes the inproc receivers, if there are several.
     wake_rule: Option<WakeRule>,
 }
 
 impl FanOut {
-    /// Adds a pipe. The pipe receives messages from the next one on.
+    /// Adds a pipe. Its first message is the next one.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         if !self.contains(pipe) {
             let number = pipe.0 as usize;
@@ -59,7 +60,7 @@ impl FanOut {
         }
     }
 
-    /// Makes the inproc receivers among several pipes wake up together.
+    /// If there are several pipes, makes their inproc receivers wake up together, by the wake rule.
     pub(crate) fn wake_together(&mut self, pipes: &mut Pipes) {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
@@ -120,7 +121,8 @@ impl FanOut {
         self.matched.len() == 1 && self.matched_groups.is_empty() && self.wake_rule.is_none()
     }
 
-    /// True if the last message went to one group, and `Bells` wakes no other pipe.
+    /// True if the last message went to one group, and no wake rule delays the wake-ups of
+    /// receivers.
     #[inline]
     pub(crate) fn went_to_one_group(&self) -> bool {
         self.matched.is_empty() && self.matched_groups.len() == 1 && self.wake_rule.is_none()
@@ -175,7 +177,8 @@ impl FanOut {
         self.matched.retain(|&id| may(id));
     }
 
-    /// True if every pipe of this message has room for it (see `OnFull::Refuse`).
+    /// True if every destination of this message has room. Used if messages must not be dropped
+    /// (see `OnFull::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;
         self.prepared = true;

@@ -25,7 +25,7 @@ pub(super) struct Groups {
     by_key: HashMap<TopicSet, u32, SeededHash>,
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
-    /// By pipe number.
+    /// The group of each pipe, indexed by the number of the pipe.
     of_pipe: Vec<Option<u32>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum GroupChange {
     Grown(u32),
     /// The group has one member less.
     Shrunk(u32),
-    /// Only this member is left.
+    /// Only this member is left, so the group needs no broadcast any longer.
     Dissolved(u32, PipeId),
 }
 

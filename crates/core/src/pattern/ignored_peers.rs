@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The pipes whose routing id is in use by another pipe.
 #[derive(Debug, Default)]
 pub(super) struct IgnoredPeers {
-    /// By wanted id, in order of arrival.
+    /// The ignored pipes, ordered by the routing id that they want and by their arrival.
     by_name: BTreeMap<(Vec<u8>, u64), PipeId>,
     /// Arrival number of each pipe.
     since: HashMap<PipeId, u64, SeededHash>,

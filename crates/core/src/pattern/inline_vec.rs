@@ -1,5 +1,4 @@
-//! `Short`: a list of small values that usually has one or two of them and then needs no
-//! allocation.
+//! A list of small values that usually has one or two of them and then needs no allocation.
 
 use std::ops::{Deref, DerefMut};
 

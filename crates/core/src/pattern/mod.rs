@@ -65,10 +65,11 @@ mod testbed;
 ///
 /// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
 /// following parts. The socket follows a route without a call, so the pattern does not see those
-/// parts. The pattern learns only if they have ended the message that was begun (`Names::begun`,
-/// `Pipes::receiving`). [`Route::NONE`] is always right. Any other route must have the same effect
-/// as a call of the pattern for each of those parts, until the next call. A pattern need not
-/// withdraw a route: [`Routed`] has the rules that end routes, and a pattern has no access to it.
+/// parts. The pattern learns only if they have ended the message that was begun
+/// (`AddressCache::message_target`, `Pipes::receiving`). [`Route::NONE`] is always right. Any other
+/// route must have the same effect as a call of the pattern for each of those parts, until the next
+/// call. A pattern need not withdraw a route: [`Routed`] has the rules that end routes, and a
+/// pattern has no access to it.
 pub(crate) trait Pattern: Send {
     /// Adds a pipe, after a `connect` (maybe long before the peer exists) or because a bound
     /// endpoint accepted a peer. The pattern may close the pipe at once with [`Pipes::close`]; then
@@ -130,8 +131,8 @@ pub(crate) trait Pattern: Send {
         Err(Error::NotSupported)
     }
 
-    /// Lets `PeerInfo::topics` and the keeper decide which topics peers may use, from now on.
-    /// Returns a pattern to replace this one, if necessary.
+    /// Makes the pattern check which topics peers may use, by `PeerInfo::topics` and `keeper`, from
+    /// now on. Returns a pattern to replace this one, if necessary.
     fn restrict_topics(&mut self, _keeper: Arc<dyn TopicAccess>) -> Option<Box<dyn Pattern>> {
         None
     }
@@ -155,8 +156,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// True if `can_recv` has unfinished work and must be called again, whatever it returned.
-    /// `can_recv` limits the work per call, because another call may be waiting.
+    /// True if `can_recv` has unfinished work and must be called again, even if it has returned
+    /// false. `can_recv` limits the work per call, because another call may be waiting.
     fn has_more_to_do(&self) -> bool {
         false
     }

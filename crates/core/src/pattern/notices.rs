@@ -1,10 +1,10 @@
 //! The receive queue of an XPUB's program: subscriptions of its peers, and messages from them.
 //!
-//! A program may never receive, so both are bounded. At most the receive high-water mark of each
-//! peer is taken from its pipe. Subscriptions must take effect even so. If more than
-//! [`MOST_WAITING`] bytes of notifications are queued, the program hears of further changes later,
-//! and only of those that are still valid then. A subscription that was cancelled before that is
-//! never reported.
+//! A program may never receive, so the queued subscriptions and messages are bounded. At most the
+//! receive high-water mark of each peer is taken from its pipe. Subscriptions must take effect even
+//! if the program does not receive. If more than [`MOST_WAITING`] bytes of notifications are
+//! queued, the program hears of further changes later, and only of those that are still valid then.
+//! A subscription that was cancelled before that is never reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(super) struct SubscriptionChange<'a> {
     pub(super) new: bool,
 }
 
-/// The whole queue.
+/// The receive queue of an XPUB's program.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionNotices {
     waiting: VecDeque<(Message, NoticeOrigin)>,
@@ -62,14 +62,14 @@ pub(super) struct SubscriptionNotices {
     /// Deferred changes for which there was no room, by topic and, if the program decides, by pipe.
     /// A second change of a topic cancels the first.
     deferred: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
-    /// Number of queued whole messages, by pipe number.
+    /// Number of queued whole messages of each pipe, indexed by the number of the pipe.
     messages: Vec<u32>,
     /// Buffer for building a notification.
     scratch: Vec<u8>,
 }
 
 impl SubscriptionNotices {
-    /// True if the queue is empty. There may be deferred changes: `refill`.
+    /// True if the queue is empty. Deferred changes may still exist; `refill` queues them.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -164,8 +164,8 @@ impl SubscriptionNotices {
         Some((part, origin))
     }
 
-    /// Removes a pipe that is gone. If the pipe had asked the program for topics, the caller then
-    /// calls `put_end` for each of them, and then `queue_some_deferred`.
+    /// Removes a pipe that is gone. If the pipe had requested topics from the program, the caller
+    /// then calls `put_end` for each of them, and then `queue_some_deferred`.
     pub(super) fn forget(&mut self, id: PipeId) {
         if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
             *waiting = 0;
@@ -178,8 +178,8 @@ impl SubscriptionNotices {
         }
     }
 
-    /// Handles the end of a topic that the pipe, which is gone, had asked the program for. If the
-    /// program has heard of the request, it hears of the end.
+    /// Handles the end of a topic that a pipe, which is now gone, had requested from the program.
+    /// If the program was notified of the request, it is notified of the end.
     pub(super) fn put_end(&mut self, id: PipeId, topic: &[u8]) {
         if self.deferred.is_empty() || self.deferred.remove(&(Some(id), topic.to_vec())).is_none() {
             self.enqueue(false, topic, None, NoticeOrigin::Manual(None));

@@ -40,15 +40,15 @@ pub(crate) struct Publisher {
     subscriptions: PeerSubscriptions,
     /// With ZMQ_XPUB_MANUAL: the subscriptions that the peers have asked for.
     requested: PeerSubscriptions,
-    /// The pipe or group that gets all messages, if there is only one. Reset when a peer, a
-    /// subscription or an option changes.
+    /// The pipe or group that gets all messages, if only one pipe or group gets messages. Reset
+    /// when a peer, a subscription or an option changes.
     sole: SoleTarget,
     /// The pipe whose subscription the program has received last. ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
     /// apply to it.
     last: Option<PipeId>,
     /// Pipes that are gone but still have topics to be removed.
     leaving: Vec<PipeId>,
-    /// True if `tidy` has work to do.
+    /// True if `clean_up_step` has work to do.
     needs_clean_up: bool,
     /// The receive queue of the program (XPUB).
     notices: SubscriptionNotices,
@@ -83,7 +83,7 @@ impl Publisher {
     /// Returns true if the pipe was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         if self.permits.is_some() && awaits_handshake(pipes, id) {
-            // Its permissions are unknown. The pipe is read again when they are known.
+            // The permissions of this peer are not known yet. The pipe is read again when they are.
             return true;
         }
         let mut within = None;
@@ -129,8 +129,9 @@ impl Publisher {
         }
     }
 
-    /// Handles a part of a message. `within` is true if this part may be a subscription, by the
-    /// parts before it; `None` for the first part. Returns `within` for the next part.
+    /// Handles a part of a message. `within` is `None` for the first part; for later parts, it is
+    /// true if the earlier parts allow this part to be a subscription. Returns `within` for the
+    /// next part.
     fn take_part(
         &mut self,
         pipes: &mut Pipes,
@@ -242,7 +243,7 @@ impl Publisher {
     }
 
     /// Removes some topics of the pipes that have ended: of all such pipes, or only of this one. If
-    /// the program was not told of a subscription, it is not told of its end.
+    /// the program was not notified of a subscription, it is not notified of its end.
     #[cold]
     fn clean_up_step(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         if !self.hidden && self.notices.make_room(BATCH, 0).is_err() {

@@ -33,7 +33,7 @@ pub(crate) trait PublisherFilter: Send + 'static {
     fn remove_peer(&mut self, id: PipeId);
 }
 
-/// Any publisher may publish any topic.
+/// Filter that allows any publisher to publish any topic.
 #[derive(Debug)]
 pub(crate) struct Unrestricted;
 
@@ -61,7 +61,7 @@ impl PublisherFilter for Unrestricted {
     fn remove_peer(&mut self, _: PipeId) {}
 }
 
-/// Publishers may publish the topics that the policy and the program allow.
+/// Filter that allows the topics that the policy and the program allow.
 pub(crate) struct Restricted {
     keeper: Arc<dyn TopicAccess>,
     /// True if the policy limits a publisher, or has limited one.
@@ -73,7 +73,7 @@ pub(crate) struct Restricted {
 /// The permissions of a publisher.
 pub(crate) struct PublisherPermissions {
     topics: Option<Arc<AllowedTopics>>,
-    /// The publisher, for requests to the keeper. `None` if the keeper is not asked.
+    /// The publisher, for calls of [`TopicAccess`]. `None` if no such call is needed.
     peer: Option<PeerInfo>,
 }
 

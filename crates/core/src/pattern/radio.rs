@@ -29,7 +29,7 @@ pub(crate) struct Radio {
     groups: PeerSubscriptions,
     /// Pipes that are gone but still have groups to be removed.
     leaving: Vec<PipeId>,
-    /// Peers that get all messages.
+    /// Peers that get all messages, because they send no joins (datagram endpoints).
     everything: Vec<PipeId>,
     polled: PolledPipes,
     /// The frame being processed.

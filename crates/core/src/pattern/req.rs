@@ -38,7 +38,7 @@ pub(crate) struct Req {
     outgoing: Rotation,
     incoming: FairQueue,
     state: ReqState,
-    /// The peer that was asked. `None` if that peer has left: then any reply is accepted.
+    /// The peer that got the request. `None` if that peer has left: then any reply is accepted.
     asked: Option<PipeId>,
     /// The id of the last request.
     request_id: u32,
@@ -85,8 +85,8 @@ impl Req {
             return Err(error.into());
         }
         self.state = ReqState::Sending;
-        // Messages that are already here cannot be the reply to this request. If they were kept,
-        // one could be mistaken for the reply to a later request.
+        // Drop the messages that are already queued: they cannot be the reply to this request, and
+        // one of them could be mistaken for the reply to a later request.
         while !self.incoming.is_known_empty(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
         }

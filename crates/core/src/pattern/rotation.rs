@@ -62,8 +62,8 @@ impl Rotation {
         }
     }
 
-    /// Sends one part: the first one to the next pipe with room, the others after it. Again: no
-    /// pipe has room.
+    /// Sends one part. The first part of a message goes to the next pipe with room, and the other
+    /// parts to the same pipe. Fails with `Again` if no pipe has room.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         // The common case: a message of one part, and room in the current pipe.
@@ -173,12 +173,12 @@ impl Rotation {
 /// State of a pipe in the fair queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum PipeActivity {
-    /// Not one of its pipes.
+    /// The pipe is not in this queue.
     #[default]
     Absent,
-    /// Found empty; `readable` activates it again.
+    /// The pipe was found empty; `readable` activates it again.
     Idle,
-    /// In the active list.
+    /// The pipe is in the active list.
     Active,
 }
 
@@ -192,7 +192,7 @@ pub(crate) struct FairQueue {
     active: Vec<PipeId>,
     /// Index in `active` of the pipe whose turn it is.
     current: usize,
-    /// By pipe number.
+    /// State of each pipe, indexed by the number of the pipe.
     activity: InlineVec<PipeActivity, 14>,
     /// The remaining parts of the begun message, if its pipe is gone. Empty if there was no memory
     /// for them. (`Pipes::receiving` is true while a message has been begun. If this is `None`, its
@@ -270,7 +270,8 @@ impl FairQueue {
         }
     }
 
-    /// Passes the current pipe, which was found empty. `stays`: it must be polled again.
+    /// Moves on from the current pipe, which was found empty. If `stays` is set, the pipe stays in
+    /// the active list and is polled again.
     fn skip_current(&mut self, stays: bool) {
         if stays {
             return self.advance();

@@ -35,7 +35,7 @@ impl Routed {
         Routed { pattern, routes: Routes::default(), restricts_topics: false }
     }
 
-    /// Lets the keeper decide which topics peers may use, from now on.
+    /// Makes the pattern ask `keeper` which topics peers may use, from now on.
     pub(crate) fn restrict_topics(&mut self, keeper: Arc<dyn TopicAccess>) {
         self.restricts_topics = true;
         if let Some(other) = self.pattern_mut().restrict_topics(keeper) {
@@ -50,7 +50,7 @@ impl Routed {
         &mut *self.pattern
     }
 
-    /// As [`Pattern::send`]. Stores the route.
+    /// Sends a part by [`Pattern::send`], and stores the route that it returns.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         match self.pattern.send(pipes, part) {
@@ -65,7 +65,7 @@ impl Routed {
         }
     }
 
-    /// As [`Pattern::recv`]. Stores the route.
+    /// Receives a part by [`Pattern::recv`], and stores the route that it returns.
     #[inline]
     pub(crate) fn recv(
         &mut self,
@@ -81,19 +81,19 @@ impl Routed {
         result
     }
 
-    /// As [`Pattern::can_send`].
+    /// Returns the result of [`Pattern::can_send`].
     #[inline]
     pub(crate) fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         self.pattern.can_send(pipes)
     }
 
-    /// As [`Pattern::can_send_refused`].
+    /// Returns the result of [`Pattern::can_send_refused`].
     #[inline]
     pub(crate) fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.pattern.can_send_refused(pipes)
     }
 
-    /// As [`Pattern::can_recv`].
+    /// Returns the result of [`Pattern::can_recv`].
     #[inline]
     pub(crate) fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         let can = self.pattern.can_recv(pipes);

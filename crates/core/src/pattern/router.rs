@@ -65,8 +65,8 @@ impl Router {
         discard(pipes, id);
     }
 
-    /// Takes the routing id from an addressable pipe, for another one. Its earlier messages are
-    /// received first.
+    /// Takes the routing id from an addressable pipe, to give it to another one. The messages that
+    /// the first pipe has already received are delivered first.
     fn replace(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(routing_id) = self.unassign_id(pipes, id) else { return };
         if pipes.drain(id, |pipe| self.notices.take(pipe, &routing_id)) {
@@ -91,7 +91,7 @@ impl Router {
 
     /// Gives the routing id to the next pipe that waits for it.
     fn reassign_id(&mut self, pipes: &mut Pipes, routing_id: &[u8]) {
-        // With ZMQ_ROUTER_HANDOVER the last arrival gets it.
+        // With ZMQ_ROUTER_HANDOVER, the last arrival gets the routing id.
         let heir = self.ignored.successor(routing_id, pipes.options.router_handover);
         if let Some(id) = heir
             && let Some(pipe) = pipes.get(id)
@@ -120,7 +120,8 @@ impl Router {
     fn address(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
         let id = self.ids.find(pipes, part.bytes());
-        // If the message would be dropped and not refused, try everything to find room.
+        // If the message would be dropped and not refused, also wait for a thread that is writing
+        // the queue.
         let has_room = |pipe: &mut Pipe| match mandatory {
             true => pipe.has_room(OnFull::Refuse { patient: part.patient }),
             false => pipe.has_room(OnFull::DropUncounted),
@@ -237,7 +238,8 @@ impl Pattern for Router {
             if let Some(pipe) = pipes.get(id)
                 && pipe.has_ended()
             {
-                // Its routing id is free, although it may still have unread messages.
+                // The routing id of this peer is free now, although its pipe may still have unread
+                // messages.
                 let routing_id = pipe.peer.routing_id.clone();
                 self.reassign_id(pipes, &routing_id);
             }

@@ -1,7 +1,7 @@
 //! Peers by routing id: the common part of ROUTER and STREAM (RFC 28).
 //!
 //! [`RoutingIds`] finds the pipe of a routing id. The table is used only if the id is not the
-//! expected one (`pipe::names`). [`RoutingIds`] also generates ids for peers without one.
+//! expected one (`Pipes::address_cache`). [`RoutingIds`] also generates ids for peers without one.
 //! [`PeerNotices`] holds the messages that are received before any message from the peers:
 //! notifications of connects and disconnects, and the messages of peers that have lost their ids.
 
@@ -13,8 +13,8 @@ use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The routing ids of the addressable pipes. `Peer::routing_id` holds the id of each pipe,
-/// `Pipes::names` the part that is compared.
+/// The routing ids of the addressable pipes. `Peer::routing_id` holds the id of each pipe, and
+/// `Pipes::address_cache` the part of it that is compared first.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
     pipes: HashMap<Vec<u8>, PipeId, SeededHash>,

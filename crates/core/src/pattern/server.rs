@@ -20,7 +20,7 @@ use crate::pipe::{Body, OnFull, Part, PipeId, Pipes, Received, Route, Target};
 pub(crate) struct Server {
     incoming: FairQueue,
     pipes: HashMap<u32, PipeId, SeededHash>,
-    /// By pipe number: the peer's routing id, 0 for no peer.
+    /// Routing id of each peer, indexed by the number of its pipe. 0 for no peer.
     routing_ids: Vec<u32>,
     /// The last peer that a message went to or came from. Most messages go to the same peer as the
     /// one before.

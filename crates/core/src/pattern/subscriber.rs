@@ -189,7 +189,7 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
                 part.consume();
                 return Ok(Route::NONE);
             }
-            // Within a multipart message it is also sent as a part.
+            // Within a multipart message, a subscription is also sent as a part.
         }
         self.upstream.send(pipes, part);
         Ok(Route::NONE)

@@ -1,10 +1,10 @@
 //! Permissions of subscribers, as PUB and XPUB check them.
 //!
 //! A subscription covers all topics that begin with it. If the policy grants the peer all of them,
-//! the subscription is accepted unchanged. If it asks for more, as the empty subscription usually
-//! does, it is narrowed: it is replaced by the policy's prefixes that begin with it. So a peer
-//! receives only messages that it may see, and a program that does not know the policy gets all
-//! that it may have. A subscription without any granted topic is refused.
+//! the subscription is accepted unchanged. If the subscription asks for more, as the empty one
+//! usually does, it is narrowed: the policy's prefixes that begin with its topic replace it. So a
+//! peer receives only messages that it may see, and a program that does not know the policy gets
+//! all that it may have. A subscription without any granted topic is refused.
 
 use crate::pipe::{PipeId, Pipes, TopicAccess};
 use crate::sync::Arc;
@@ -13,7 +13,7 @@ use tautline_policy::{AllowedTopics, TopicUse};
 /// The subscription permissions of the peers of a socket.
 pub(super) struct SubscriptionPermissions {
     keeper: Arc<dyn TopicAccess>,
-    /// By pipe number.
+    /// The permissions of each peer, indexed by the number of its pipe.
     peers: Vec<PeerPermissions>,
 }
 
@@ -24,7 +24,8 @@ struct PeerPermissions {
     /// Requested topics that were narrowed to granted prefixes. Each is a beginning of a granted
     /// prefix, so their number is bounded.
     narrowed_for_peer: Vec<Vec<u8>>,
-    /// Topics of the same kind that the program has subscribed the peer to (ZMQ_XPUB_MANUAL).
+    /// Topics that the program has subscribed the peer to (ZMQ_XPUB_MANUAL) and that were narrowed
+    /// in the same way.
     narrowed_for_program: Vec<Vec<u8>>,
     /// True if a refusal of this peer was already reported.
     refusal_reported: bool,
@@ -33,9 +34,9 @@ struct PeerPermissions {
 /// Result of a subscription or cancellation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Granted {
-    /// It is accepted unchanged.
+    /// The subscription or cancellation is accepted unchanged.
     Unchanged,
-    /// These topics replace it. Empty if there is no change.
+    /// These topics replace the requested topic. Empty if there is no change.
     Narrowed(Vec<Vec<u8>>),
 }
 

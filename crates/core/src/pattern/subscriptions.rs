@@ -3,7 +3,7 @@
 //!
 //! The subscriptions of a peer are bounded ([`PeerSubscriptions::memory_of`]), but may be millions
 //! of topics. So when the peer leaves, they are removed in steps. Until the end no other peer may
-//! get the id of its pipe (`Pipes::hold`).
+//! get the id of its pipe (`Pipes::reserve_id`).
 
 use super::groups::{GroupChange, Groups, TopicSet};
 use super::topics::Topics;
@@ -22,8 +22,8 @@ mod topic_order;
 /// too much.
 const GROUPED_TOPICS: usize = 16;
 
-/// Number of topics that one step removes from a pipe that has ended. One step adds as many topics
-/// for a subscribing peer, so peers that connect and disconnect do not pile up.
+/// Number of topics that one step removes from a pipe that has ended. Subscribing adds at most as
+/// many topics in one step. So the topics of peers that connect and disconnect do not accumulate.
 const STEP: usize = 1000;
 
 /// The pipes and groups that have a topic.
@@ -64,7 +64,7 @@ struct PipeTopics {
 #[derive(Debug)]
 struct LeavingPipe {
     pipe: PipeId,
-    /// Its topics in byte order, if their ends must be reported in that order.
+    /// The topics of the pipe in byte order, if their ends must be reported in that order.
     order: Option<TopicOrder>,
 }
 
@@ -72,7 +72,7 @@ struct LeavingPipe {
 #[derive(Debug, Default)]
 pub(crate) struct PeerSubscriptions {
     topics: Topics<Subscribers>,
-    /// By pipe number.
+    /// The topics of each pipe, indexed by the number of the pipe.
     pipes: Vec<PipeTopics>,
     leaving: Vec<LeavingPipe>,
     groups: Groups,
@@ -270,7 +270,7 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Sets if the lists of its topics name the pipe itself.
+    /// Sets if the lists of the pipe's topics contain the pipe itself, and not its group.
     fn set_single(&mut self, pipe: PipeId, single: bool) {
         let PeerSubscriptions { topics, pipes, .. } = self;
         for &slot in pipes.get(pipe.0 as usize).iter().flat_map(|wanted| &wanted.slots) {
@@ -312,7 +312,7 @@ impl PeerSubscriptions {
         self.leaving.iter().any(|leaving| leaving.pipe == pipe)
     }
 
-    /// True if `take_some_out` has no work to do.
+    /// True if `remove_some_leaving` has no work to do.
     pub(crate) fn is_clean(&self) -> bool {
         self.leaving.is_empty() && self.topics.is_clean()
     }
@@ -426,7 +426,7 @@ impl OwnSubscriptions {
         if let Some((_, count)) = self.topics.entry(slot) {
             *count += 1;
         }
-        // These are the program's own subscriptions, so tidy up at once.
+        // These are the program's own subscriptions, so do all clean-up steps at once.
         self.topics.clean_up(usize::MAX);
     }
 

@@ -2,8 +2,8 @@
 //! matches by prefix).
 //!
 //! A handful of topics is tried one after the other. More topics are found by one hash lookup per
-//! distinct topic length; with many lengths a [`Trie`] takes over. A topic has a fixed slot number
-//! as long as it is here, for callers that keep their own lists.
+//! distinct topic length; with many lengths a [`Trie`] takes over. While a topic is stored, its
+//! slot number does not change. Callers use this number in their own lists.
 //!
 //! No operation iterates over all topics, because peers decide how many there are. The trie is
 //! built and dissolved by a few topics with each change ([`Topics::clean_up`]). Until it has all
@@ -28,7 +28,7 @@ const FEW_LENGTHS: usize = 3;
 const AT_ONCE: usize = 256;
 /// Number of slots by which each change advances the trie, if there are more topics.
 const STEP: usize = 8;
-/// `Topics::upto` of a trie that has all topics.
+/// `Topics::trie_end` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
 
 /// Upper limit for the small allocations of one topic elsewhere: nodes of trees, lists of pipes.
@@ -210,12 +210,12 @@ impl<V> Topics<V> {
         Some((taken.topic, taken.value))
     }
 
-    /// Number of tidying steps with each change.
+    /// Number of clean-up steps with each change.
     fn step(&self) -> usize {
         if self.slots.len() <= AT_ONCE { 2 * AT_ONCE } else { STEP }
     }
 
-    /// True if `tidy` has no work to do.
+    /// True if `clean_up` has no work to do.
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         match &self.trie {
@@ -282,7 +282,7 @@ impl<V> Topics<V> {
             return self.each_match_of_many(subject, found);
         };
         for slot in few.iter().flatten() {
-            // Most often it is the empty one.
+            // Check for the empty topic first, because it is the most frequent one.
             if (slot.topic.is_empty() || subject.starts_with(&slot.topic)) && !found(&slot.value) {
                 return;
             }

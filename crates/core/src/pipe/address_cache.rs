@@ -68,7 +68,7 @@ impl IdKey {
 struct CachedPipe {
     /// Key of its name, if it has one.
     key: IdKey,
-    /// The pipe that was addressed after it.
+    /// The pipe that was addressed after this one.
     next: PipeId,
 }
 
@@ -84,10 +84,9 @@ const DROPPED: PipeId = PipeId(u32::MAX - 1);
 /// The names of some pipes, and the target of the message that was begun with a name.
 #[derive(Debug)]
 pub(crate) struct AddressCache {
-    /// By number of the pipe.
+    /// Cached information of each pipe, indexed by the number of the pipe.
     places: Vec<CachedPipe>,
-    /// The last used pipe. Most messages go to the pipe of the message before, or to the pipe that
-    /// it came from.
+    /// The last used pipe. Most messages go to the pipe that the last message went to or came from.
     last: PipeId,
     /// A pipe that was found by its name twice in a row, and its key, which identifies the name
     /// uniquely.

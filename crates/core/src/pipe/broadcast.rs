@@ -68,9 +68,9 @@ pub(crate) struct Broadcast {
     check_at: u64,
     /// ZMQ_SNDHWM when the limits were read.
     send_hwm: u32,
-    /// Messages until the next look at the others.
+    /// Messages until the next check of the members that do not follow.
     check_in: u32,
-    /// Small messages still to come before the log is used again.
+    /// Number of small messages that still go through the queues before the log is used again.
     small_in: u32,
 }
 
@@ -201,7 +201,7 @@ impl Broadcast {
 
     /// Detaches all followers, because a large message follows. Calls `each` for each of them.
     pub(crate) fn detach_all(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
-        // Then `SELDOM` small messages also go through the queues.
+        // The next `RARE_INTERVAL` small messages also go through the queues.
         self.small_in = RARE_INTERVAL;
         while let Some(last) = self.followers.len().checked_sub(1) {
             let pipe = self.followers[last].pipe;
@@ -271,7 +271,7 @@ impl Broadcast {
     #[cold]
     fn enforce_limits(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if self.rule.has_unflushed() && self.followers.iter().any(Follower::is_tight) {
-            // To all of them, because it would be their turn next.
+            // Write to all of them, because the others would come near their mark next.
             self.flush(clock::ticks());
         }
         let mut all_have_room = true;
@@ -279,7 +279,7 @@ impl Broadcast {
         // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
         // read. But if messages may be dropped, the kernel should hold those that would be dropped.
         let little = lossless && self.followers.len() >= MAX_OWNER_FOLLOWERS;
-        // From the end, because the I/O thread starts at the beginning.
+        // Start at the end of the list, because the I/O thread starts at the beginning.
         for index in (0..self.followers.len()).rev() {
             let follower = &self.followers[index];
             let mut behind = follower.progress.pending_messages();
@@ -294,7 +294,7 @@ impl Broadcast {
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
                     let refused =
-                        !patient && pipe.is_some_and(|pipe| pipe.outgoing.high_water_mark.is_burst());
+                        !patient && pipe.is_some_and(|pipe| pipe.outgoing.high_water_mark.note_excess());
                     all_have_room &= behind < follower.limit && !refused;
                 } else if behind >= follower.tight_at() {
                     self.detach_follower(pipes, index);
@@ -374,7 +374,8 @@ impl Broadcast {
             match connection.try_flush() {
                 Some(Flushed::Drained) => drained = true,
                 Some(Flushed::NoLink) => {}
-                // As in `Outgoing::flushed`.
+                // If another thread is writing, it may miss the last bytes; if the kernel is full,
+                // bytes stay queued. The residual watch covers both.
                 _ => {
                     connection.leave_to_residual(start, Deferred::WatchNotified);
                 }

@@ -6,12 +6,13 @@ use super::{Broadcast, PipeId, Pipes};
 pub(super) type Broadcasts = Vec<Option<Box<Broadcast>>>;
 
 impl Pipes {
-    /// Queues the first parts of a message, encoded, if there are any, for a pipe that has just
-    /// stopped following. The other parts go there by `Pipe::send`. Returns false if the peer is
-    /// gone, or if there is no memory for the parts, which is counted.
+    /// Queues the first parts of a message (encoded; may be empty) for a pipe that has just stopped
+    /// following. The caller sends the other parts by `Pipe::send`. Returns false if the peer is
+    /// gone. Also returns false if there is no memory for the parts; the pipe then counts a dropped
+    /// message.
     ///
-    /// Does not check for room. As a follower the pipe had room. Its own queue now holds all its
-    /// unsent messages and gives credit in steps.
+    /// Does not check for room, because the pipe had room as a follower. Its own queue now holds
+    /// all its unsent messages and gives credit in steps.
     pub(crate) fn continue_in_queue(&mut self, pipe: PipeId, parts: &[u8]) -> bool {
         let Some(pipe) = self.get(pipe).filter(|pipe| !pipe.has_ended()) else { return false };
         parts.is_empty() || pipe.outgoing.begin_encoded(parts)
@@ -37,7 +38,7 @@ impl Pipes {
     }
 
     /// Sends a message of one part to the members of this broadcast, if all of them follow and
-    /// certainly have room. Returns false if it was sent to no member.
+    /// certainly have room. Returns false if the message was sent to no member.
     #[inline(never)]
     pub(crate) fn try_publish_fast(&mut self, number: u32, body: &[u8]) -> bool {
         let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };

@@ -5,8 +5,8 @@ use crate::error::NoMemory;
 use crate::message::Message;
 
 impl Outgoing {
-    /// Replaces what is waiting. Multipart messages are not supported, as the option's
-    /// documentation says.
+    /// Replaces the waiting message by this one. Multipart messages are not supported, as the
+    /// documentation of ZMQ_CONFLATE says.
     pub(super) fn put_conflated(&mut self, link: &Link, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let Store::Slot(slot) = &self.store else { return Ok(()) };
         let message = match &mut part.body {

@@ -1,8 +1,8 @@
 //! Corking: messages that a corked socket sends are written when the cork is removed, or when there
 //! are many.
 //!
-//! The mark belongs to the thread. So a message that is sent without a cork pays no cost: the mark
-//! is checked only where the flush rule is asked anyway.
+//! Each thread stores which socket it has corked. So a message that is sent without a cork pays no
+//! cost: the stored value is read only when the flush rule is asked.
 
 use super::errands::PipesShared;
 use crate::sync::Arc;
@@ -10,11 +10,12 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 thread_local! {
-    /// Address of the corked socket's `Left`, which records its unflushed pipes. 0 without a cork.
+    /// Address of the corked socket's `PipesShared`, which lists its unflushed pipes. 0 without a
+    /// cork.
     static CORKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it exists, its thread does not write the messages of one socket.
+/// A cork: while this value exists, its thread does not write the messages of one socket.
 #[derive(Debug)]
 pub struct Cork {
     /// Value of the cork before this one.

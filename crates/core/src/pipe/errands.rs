@@ -1,5 +1,5 @@
-//! What a pipe leaves to be done before its owner sleeps. The owner keeps the lists, so that it
-//! does not look at each of its pipes.
+//! Deferred work: work of a pipe that its owner does before it sleeps. The owner keeps lists of the
+//! pipes with such work, so that it does not check each of its pipes.
 
 use std::sync::OnceLock;
 
@@ -9,34 +9,35 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 
-/// The pipes that have something to be done before their owner sleeps, of however many. And what
-/// the pipes of a socket count together.
+/// State shared by all pipes of a socket: the lists of pipes with deferred work, and common
+/// counters.
 #[derive(Debug, Default)]
 pub(crate) struct PipesShared {
-    /// The flush rule has left something queued in these.
+    /// Pipes with bytes that the flush rule has left queued.
     pub(super) unflushed: Mutex<Vec<PipeId>>,
-    /// These were left to the sweep, and then to give up their memory.
+    /// Pipes that were left to the sweep. After the sweep, their queues release their memory.
     pub(super) unreleased: Mutex<Vec<PipeId>>,
-    /// Messages that had no peer to go to.
+    /// Number of messages without a peer for their routing id.
     // Relaxed: own, the owner's; a number to others.
     unroutable: AtomicU64,
-    /// Calls that were refused because it was not their turn (EFSM).
+    /// Number of calls that were refused because they were out of turn (EFSM).
     // Relaxed: own, the owner's; a number to others.
     out_of_turn: AtomicU64,
-    /// Subscriptions and messages of peers that may not use their topics.
+    /// Number of subscriptions and messages with a topic that their peer may not use.
     // Relaxed: own, the owner's; a number to others.
     topics_refused: AtomicU64,
-    /// The routing id of the last message that had no peer to go to, if the socket is observed.
+    /// Routing id of the last message whose destination had no peer. Recorded only if the socket is
+    /// observed.
     last_unroutable_id: OnceLock<Mutex<Vec<u8>>>,
 }
 
 impl PipesShared {
-    /// Messages that had no peer to go to.
+    /// Returns the number of messages without a peer for their routing id.
     pub(crate) fn unroutable(&self) -> u64 {
         self.unroutable.load(Relaxed)
     }
 
-    /// Owner: one more had none, by this routing id.
+    /// Called by the owner: counts one more message without a peer, and records its routing id.
     #[cold]
     pub(crate) fn count_unroutable(&self, name: &[u8]) {
         self.unroutable.store(self.unroutable() + 1, Relaxed);
@@ -47,57 +48,57 @@ impl PipesShared {
         }
     }
 
-    /// Subscriptions and messages of peers that may not use their topics.
+    /// Returns the number of subscriptions and messages with a topic that their peer may not use.
     pub(crate) fn topics_refused(&self) -> u64 {
         self.topics_refused.load(Relaxed)
     }
 
-    /// Owner: there was one more.
+    /// Called by the owner: counts one more subscription or message that a peer was not allowed.
     pub(crate) fn count_topic_refused(&self) {
         self.topics_refused.store(self.topics_refused() + 1, Relaxed);
     }
 
-    /// Calls that were refused because it was not their turn.
+    /// Returns the number of calls that were refused because it was not their turn.
     pub(crate) fn out_of_turn(&self) -> u64 {
         self.out_of_turn.load(Relaxed)
     }
 
-    /// Owner: one more is refused, with this error.
+    /// Called by the owner: counts one more refused call, and returns its error.
     #[cold]
     pub(crate) fn refuse_out_of_turn(&self) -> Error {
         self.out_of_turn.store(self.out_of_turn() + 1, Relaxed);
         Error::State
     }
 
-    /// From now on the routing id of the last message that had no peer to go to is kept.
+    /// Starts to record the routing id of the last message without a peer.
     pub(crate) fn record_unroutable_ids(&self) {
         let _ = self.last_unroutable_id.set(Mutex::default());
     }
 
-    /// The routing id of the last one.
+    /// Returns the routing id of the last message without a peer, empty if there is none.
     pub(crate) fn last_unroutable_id(&self) -> Vec<u8> {
         self.last_unroutable_id.get().map_or_else(Vec::new, |astray| lock(astray).clone())
     }
 }
 
-/// What one pipe has told its owner.
+/// Deferred work of one pipe.
 #[derive(Debug, Default)]
 pub(super) struct DeferredWork {
-    /// That it must be flushed.
+    /// True if the pipe is in the list of unflushed pipes.
     pub(super) flush: bool,
-    /// That it is to give up its memory.
+    /// True if the pipe is in the list of pipes whose memory is to be released.
     pub(super) release: bool,
-    /// The pipe's name, and where it tells this.
+    /// Id of the pipe, and the lists of its socket. `None` before `attach`.
     list: Option<(PipeId, Arc<PipesShared>)>,
 }
 
 impl DeferredWork {
-    /// The pipe has a name and an owner.
+    /// Called when the pipe gets an id and an owner.
     pub(super) fn attach(&mut self, id: PipeId, list: Arc<PipesShared>) {
         self.list = Some((id, list));
     }
 
-    /// Something stays queued: the owner flushes it before it sleeps.
+    /// Makes the owner flush this pipe before it sleeps, because bytes stay queued.
     pub(super) fn defer_flush(&mut self) {
         if let (Some((id, list)), false) = (&self.list, self.flush) {
             lock(&list.unflushed).push(*id);
@@ -105,7 +106,8 @@ impl DeferredWork {
         }
     }
 
-    /// What is queued was left to the sweep, and the memory of the queue is given up after it.
+    /// Makes the owner release the memory of the queue after the sweep, which writes the queued
+    /// bytes.
     pub(super) fn defer_release(&mut self) {
         if let (Some((id, list)), false) = (&self.list, self.release) {
             lock(&list.unreleased).push(*id);
@@ -113,7 +115,7 @@ impl DeferredWork {
         }
     }
 
-    /// Whether the owner is corked.
+    /// True if the owner's socket is corked.
     pub(super) fn is_corked(&self) -> bool {
         cork::is_corked(self.list.as_ref().map(|(_, left)| left))
     }

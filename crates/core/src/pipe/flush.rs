@@ -1,5 +1,5 @@
-//! When what a pipe has queued is written: by the flush rule and the crowd rule after each message,
-//! and before the owner sleeps. (At the high-water mark: `room`.)
+//! Writes the queued bytes of a pipe: after a message, if the flush rule and the crowd rule say so,
+//! and before the owner sleeps. (`room` writes at the high-water mark.)
 
 use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Store};
@@ -12,12 +12,12 @@ use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is
 use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
 
-/// This number of messages is left to a sweep that is about to come by, without a look at anything
-/// else, if together they are less than a full write.
+/// If the sweep is going to write a connection anyway, this number of messages is left to it
+/// without further checks, as long as they are less than a full write together.
 const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 
-/// Writes what is queued, if no other thread is writing; a lean queue that is empty then gives up
-/// its memory.
+/// Writes the queued bytes, if no other thread is writing. If a lean queue is empty afterwards,
+/// releases its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
         Store::Queue(writer) if lean => connection.flush_and_release_memory(writer),
@@ -25,8 +25,8 @@ fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean:
     }
 }
 
-/// The rule learns what a flush from `start` to `end` has come to. One that had no stream to write
-/// to says nothing of what a write costs.
+/// Reports the result of a flush from `start` to `end` to the flush rule. A flush without a stream
+/// is not measured, because it wrote no bytes.
 pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
     match flushed {
         Some(Flushed::NoLink) | None => rule.record_no_write(),
@@ -35,9 +35,10 @@ pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: 
 }
 
 impl Outgoing {
-    /// Before the owner sleeps: writes what the flush rule has left queued. True if it must be
-    /// asked before the next sleep too: what the pipe has to send is in a log, of which it hears
-    /// nothing, or it does not wake its peer itself.
+    /// Called before the owner sleeps: writes the bytes that the flush rule has left queued.
+    /// Returns true if it must also be called before the next sleep. This is so in two cases: the
+    /// messages are in a log, which does not report new messages to the pipe, or the pipe does not
+    /// wake its inproc peer with each message.
     pub(super) fn flush(&mut self, link: &Link) -> bool {
         self.deferred.flush = self.follows.is_some() || self.quiet;
         let Link::Wire(connection) = link else {
@@ -49,7 +50,7 @@ impl Outgoing {
             Store::Queue(writer) => writer.unflushed_bytes() > 0,
             Store::Slot(slot) => slot.is_full(),
         };
-        // Or the residual timer has written it, and the memory is still there.
+        // True if another thread has written the bytes, but the empty queue still holds memory.
         let unrested = self.lean && matches!(&self.store, Store::Queue(writer) if writer.holds_memory());
         if (pending || unrested) && !connection.sweep_mark.is_set() {
             let start = clock::ticks();
@@ -58,8 +59,8 @@ impl Outgoing {
                 Some(Flushed::Blocked) => {
                     connection.want_write();
                 }
-                // The thread that is writing may not have seen the end of a corked batch, which
-                // nothing else looks after.
+                // Another thread is writing and may not have seen the end of a corked batch.
+                // Nothing else would write those bytes, so the residual watch must.
                 None if pending => connection.watch_residual(),
                 _ => {}
             }
@@ -70,8 +71,9 @@ impl Outgoing {
         self.deferred.flush
     }
 
-    /// A corked batch has ended: as `flush`, but batches that make a stream are written by the
-    /// flush rule.
+    /// Called at the end of a corked batch: flushes, unless the batches follow each other so
+    /// quickly that they are a stream. The flush rule decides when a stream is written. The result
+    /// is that of `flush`.
     pub(super) fn end_batch(&mut self, link: &Link) -> bool {
         if crowd::is_active() && self.leave_to_sweep(link) {
             self.deferred.flush = false;
@@ -89,13 +91,15 @@ impl Outgoing {
         self.flush(link)
     }
 
-    /// A message of `len` bytes was published: whether the flush rule is to be asked.
+    /// Called after a message was published over a connection. Returns true if the caller must ask
+    /// the flush rule.
     #[inline(always)]
     pub(super) fn is_due(&mut self, connection: &Connection) -> bool {
         self.flush.count() || connection.take_hint()
     }
 
-    /// The same for an inproc peer, which is woken if it sleeps.
+    /// Called after a message of `len` bytes was published to an inproc peer: wakes the peer if it
+    /// sleeps.
     #[inline(always)]
     pub(super) fn notify_inproc(&mut self, end: &InprocEnd, len: usize, patient: bool) {
         if !self.quiet {
@@ -106,12 +110,12 @@ impl Outgoing {
         }
     }
 
-    /// Writes what is queued, or leaves it, after a message of `len` bytes; `reply`: the peer waits
-    /// for it.
+    /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
+    /// queued. `reply` is true if the peer waits for this message.
     #[inline(always)]
     pub(super) fn flush_by_rule(&mut self, link: &Link, len: usize, reply: bool, patient: bool) {
-        // What made this one ask, a hint most likely, is used up: the next one must ask, too,
-        // unless something is decided for both.
+        // The hint that caused this call has been consumed. The next message must ask again, unless
+        // the code below decides for both.
         self.flush.ask_after(1);
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
             return;
@@ -142,14 +146,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether what is queued is enough for a write of its own, the last message being `len` bytes
-    /// long.
+    /// True if the queued bytes are a full write. The last message has `len` bytes.
     fn has_full_write(&self, len: usize) -> bool {
         matches!(&self.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
     }
 
-    /// Whether the sweep that will come by takes what was published, too. How much that is, only
-    /// the other way finds out, every few messages.
+    /// True if the next round of the sweep also writes the message that was just published. Does
+    /// not check the number of queued bytes: `leave_to_sweep` does, every few messages.
     #[inline]
     fn is_left_to_sweep(&self, link: &Link) -> bool {
         !self.received_since_send
@@ -158,8 +161,8 @@ impl Outgoing {
             && matches!(link, Link::Wire(connection) if connection.sweep_mark.is_set())
     }
 
-    /// In a crowd: the sweep writes what is queued. False: it is enough for a write of its own, or
-    /// the crowd is over.
+    /// Leaves the queued bytes to the sweep, for a sender in a crowd. Returns false if the bytes
+    /// are a full write or if the crowd is over.
     fn leave_to_sweep(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else {
             return false;
@@ -182,7 +185,7 @@ impl Outgoing {
         true
     }
 
-    /// The sweep has come by: gives up the queue's memory, unless more has come since, or the
+    /// Called after the sweep: releases the queue's memory, unless new bytes are queued or the
     /// kernel is full.
     pub(super) fn release_memory(&mut self, link: &Link) {
         self.deferred.release = false;
@@ -194,7 +197,7 @@ impl Outgoing {
         }
     }
 
-    /// A flush of the owner's has come to this.
+    /// Handles the result of a flush by the owner, which began at `start`.
     pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = link else { return };
         let end = clock::ticks();
@@ -204,11 +207,13 @@ impl Outgoing {
         record_flush(&mut self.flush, start, end, flushed);
         match flushed {
             Some(Flushed::Drained) => self.pacer.caught_up(),
-            // The session that begins will write all that is queued.
+            // There is no stream. The next session writes all queued bytes when it begins.
             Some(Flushed::NoLink) => {}
-            // The I/O thread tries again, and arms write interest if the kernel is full then: a
-            // sender that goes on does it itself. The thread that is writing, the I/O thread most
-            // likely, may not have seen the last message: it is not woken for that in a stream.
+            // The kernel is full or another thread is writing. In both cases the residual watch of
+            // the I/O thread checks again later, and waits for a writable stream if the kernel is
+            // still full. A sender that continues writes before that. The other thread, probably
+            // the I/O thread, may not have seen the last message; in a stream it is not woken for
+            // that.
             _ => {
                 connection.leave_to_residual(start, Deferred::WatchNotified);
                 self.deferred.defer_flush();
@@ -222,7 +227,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether a whole message is written from the caller's own buffer.
+    /// True if this part is a whole message that is best written directly from the caller's buffer.
     pub(super) fn writes_through(&self, link: &Link, part: &Part<'_>) -> bool {
         let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) = (link, &self.store, &part.body)
         else {
@@ -231,8 +236,9 @@ impl Outgoing {
         !self.in_message && connection.writes_through(part.bytes().len())
     }
 
-    /// Sends a large message from the caller's own buffer, without a copy if the kernel takes it.
-    /// True: it is queued, and the flush rule is to be asked.
+    /// Sends a large message directly from the caller's buffer. Copies only the bytes that the
+    /// kernel does not take. Returns true if the message was only queued, so that the caller must
+    /// ask the flush rule.
     #[inline(always)]
     pub(super) fn write_through(&mut self, link: &Link, part: &Part<'_>) -> Result<bool, NoMemory> {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {

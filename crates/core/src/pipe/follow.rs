@@ -1,5 +1,5 @@
-//! A pipe as one of many receivers of the same messages: what `Broadcast` and `pattern::fan_out`
-//! need of it.
+//! Operations of a pipe that is one of many receivers of the same messages, for `Broadcast` and
+//! `pattern::fan_out`.
 
 use super::{Link, Outgoing, Store};
 use crate::conn::Connection;
@@ -9,12 +9,14 @@ use crate::queue::{Log, Progress};
 use crate::sync::Arc;
 
 impl Outgoing {
-    /// How many messages of the log wait for the peer, if it follows one.
+    /// Returns the number of messages in the log that wait for the peer; 0 if the pipe follows no
+    /// log.
     pub(super) fn pending_in_log(&self) -> u64 {
         self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
-    /// An inproc peer is not woken with each message from now on: `Summons` does it.
+    /// Stops waking an inproc peer with each message: `ReceiverWakeups` wakes it from now on.
+    /// Returns the handle to wake it with, unless this was done before.
     pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
         let Link::Inproc(end) = link else { return None };
         end.use_ring();
@@ -30,13 +32,14 @@ impl Outgoing {
         }
     }
 
-    /// Whether this pipe could ever follow a log: it is a connection with a queue.
+    /// True if the pipe is a connection with a queue. Only such a pipe can follow a log.
     pub(super) fn may_follow(&self, link: &Link) -> bool {
         matches!((link, &self.store), (Link::Wire(_), Store::Queue(_)))
     }
 
-    /// Has the connection read `log` from now on, if nothing is queued for it. `hint` tells that
-    /// the I/O thread has written what was left in the log.
+    /// Makes the connection read `log` from now on. Returns `None` if bytes are queued for the
+    /// connection or it cannot follow. The I/O thread sets `hint` after it has written the messages
+    /// left in the log.
     pub(super) fn follow(
         &mut self,
         link: &Link,
@@ -55,14 +58,15 @@ impl Outgoing {
         }
         let connection = connection.clone();
         self.deferred.defer_flush();
-        // A look from outside sees too little for a moment, and not too much.
+        // Subtract first, so that a concurrent observer undercounts for a moment and never
+        // overcounts.
         writer.subtract_bypass(progress.published());
         connection.set_followed(Some(progress.clone()));
         self.follows = Some(progress.clone());
         Some((connection, progress))
     }
 
-    /// The connection reads the log no more: what it has not sent goes to its own queue.
+    /// Stops reading the log. The unsent messages of the log move to the connection's own queue.
     pub(super) fn unfollow(&mut self, link: &Link) {
         if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
             (self.follows.take(), link, &mut self.store)
@@ -70,11 +74,11 @@ impl Outgoing {
             connection.set_followed(None);
             let before = writer.written();
             connection.unfollow(writer);
-            // What was moved is counted by the queue from now on.
+            // The queue has counted the moved messages, so subtract them here.
             let after = writer.written();
             writer.subtract_bypass((after.0 - before.0, after.1 - before.1));
             writer.add_bypass(progress.published());
-            // No other thread may look after it any more.
+            // The readers of the log no longer write this connection, so the residual watch must.
             connection.watch_residual();
         }
     }

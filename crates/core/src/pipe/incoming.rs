@@ -45,14 +45,14 @@ impl Incoming {
         }
     }
 
-    /// True if the last look saw more than was received. If it returns false, there may still be
-    /// more.
+    /// True if more messages are known than were received. If it returns false, other messages may
+    /// still have arrived.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if reader.has_more())
     }
 
-    /// True if everything that was seen is received.
+    /// True if all known messages are received.
     pub(super) fn is_drained(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if !reader.has_more())
     }
@@ -66,7 +66,7 @@ impl Incoming {
         }
     }
 
-    /// See `Pipe::is_silent`.
+    /// See `Pipe::is_known_empty`.
     #[inline]
     pub(super) fn is_known_empty(&self, link: &Link) -> bool {
         match (&self.store, link) {
@@ -85,14 +85,16 @@ impl Incoming {
         }
     }
 
-    /// Like `Pipe::recv_last`, into the caller's buffer. Returns the length.
+    /// Receives the next part into the caller's buffer, if the part is the last of its message and
+    /// known to be available. Returns the length of the part.
     #[inline(always)]
     pub(super) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
         reader.read_last_into(buffer)
     }
 
-    /// Like `recv_last_into`, into a message.
+    /// Receives the next part into a message, if the part is the last of its message and known to
+    /// be available. Returns the length of the part.
     #[inline(always)]
     pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };

@@ -1,10 +1,10 @@
-//! What lies behind the queues of a pipe.
+//! The link of a pipe: a connection or another socket, behind the pipe's two queues.
 
 use crate::conn::Connection;
 use crate::conn::inproc::InprocEnd;
 use crate::sync::Arc;
 
-/// What lies behind the queues.
+/// The object behind both queues of a pipe.
 pub(super) enum Link {
     /// A connection of a byte-stream transport.
     Wire(Arc<Connection>),
@@ -13,7 +13,7 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// The connection, if it is one.
+    /// Returns the connection, or `None` for inproc.
     pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
         match self {
             Link::Wire(connection) => Some(connection),
@@ -21,7 +21,7 @@ impl Link {
         }
     }
 
-    /// The inproc end, if it is one.
+    /// Returns the inproc end, or `None` for a connection.
     pub(super) fn inproc_end(&self) -> Option<&InprocEnd> {
         match self {
             Link::Wire(_) => None,
@@ -29,12 +29,12 @@ impl Link {
         }
     }
 
-    /// Whether there is no session that could send.
+    /// True if the link is a connection without a session that could send.
     pub(super) fn is_unlinked(&self) -> bool {
         matches!(self, Link::Wire(connection) if !connection.is_linked())
     }
 
-    /// Whether the other end of an inproc link is gone.
+    /// True if the link is inproc and the other end is gone.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, Link::Inproc(end) if end.is_closed())
     }

@@ -25,7 +25,7 @@ pub(super) struct Outgoing {
     pub(super) in_message: bool,
     /// True if a message was received since the last message was sent.
     pub(super) received_since_send: bool,
-    /// True if the inproc peer is not woken with each message (see `Summons`).
+    /// True if the inproc peer is not woken with each message (see `ReceiverWakeups`).
     pub(super) quiet: bool,
     /// True for one pipe of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
@@ -75,7 +75,8 @@ impl Outgoing {
         appended
     }
 
-    /// Like `put_short`, for a message that is shorter than `COPIED`.
+    /// Appends and publishes a message that is shorter than `COPIED`. Returns false if there is no
+    /// contiguous memory for it.
     #[inline(always)]
     pub(super) fn put_medium(&mut self, bytes: &[u8]) -> bool {
         let Store::Queue(writer) = &mut self.store else { return false };
@@ -87,7 +88,8 @@ impl Outgoing {
         appended
     }
 
-    /// Like `put_short`, for a message that travels by reference to an inproc peer, or is short.
+    /// Appends and publishes a message that is short or travels by reference to an inproc peer.
+    /// Returns false if there is no contiguous memory for it.
     #[inline(always)]
     pub(super) fn put_owned(&mut self, message: &mut Message) -> bool {
         let Store::Queue(writer) = &mut self.store else { return false };

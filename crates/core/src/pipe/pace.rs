@@ -15,8 +15,8 @@ use std::time::Duration;
 const PACE_BYTES: u64 = 8 * SEGMENT as u64;
 /// Longest wait for a peer that takes no bytes.
 pub(super) const PACE_TIME: Duration = Duration::from_nanos(SLICE);
-/// Like `PACE_BYTES`, for large bodies over inproc. More bytes would be written and read outside of
-/// the caches.
+/// If this many bytes of large bodies are queued for an inproc peer, a sender waits a moment. With
+/// more bytes, both sides would work outside of the caches.
 const INPROC_PACE_BYTES: u64 = 32 * SEGMENT as u64;
 
 /// Delays a sender.
@@ -45,7 +45,8 @@ impl Pacer {
         }
     }
 
-    /// Like `pace`, for an inproc peer and a message of `len` bytes.
+    /// Waits a moment for an inproc peer if many bytes are queued and the last message, of `len`
+    /// bytes, is large.
     #[inline(always)]
     pub(super) fn pace_inproc(&mut self, store: &mut Store<FrameWriter>, len: usize) {
         if len >= LARGE {

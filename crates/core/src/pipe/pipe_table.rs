@@ -31,7 +31,8 @@ impl PipeTable {
         }
     }
 
-    /// Like `get`, but returns `None` while accesses are recorded.
+    /// Returns the pipe of this number, if it exists. While accesses are recorded, always returns
+    /// `None`.
     #[inline(always)]
     pub(super) fn get_unrecorded(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.usual.get_mut(id.0 as usize)?.as_mut()
@@ -51,7 +52,7 @@ impl PipeTable {
         self.recording.as_ref().map_or(&self.usual, |noted| &noted.pipes)
     }
 
-    /// Like `all`, for changes.
+    /// Returns all entries, to change them. Does not record the access.
     pub(super) fn all_mut(&mut self) -> &mut Vec<Option<Pipe>> {
         self.recording.as_mut().map_or(&mut self.usual, |noted| &mut noted.pipes)
     }

@@ -176,8 +176,8 @@ impl Pipes {
     }
 
     /// Receives the next frame of a pipe, of any kind: a message part or a SUBSCRIBE or CANCEL
-    /// command (`Head::flags` tells). The frame may change the peer's subscriptions, so the route
-    /// for sending ends (`pattern::Routed`).
+    /// command (see `FrameHead::flags`). The frame may change the peer's subscriptions, so the
+    /// route for sending ends (`pattern::Routed`).
     pub(crate) fn recv_any(
         &mut self,
         id: PipeId,
@@ -193,8 +193,8 @@ impl Pipes {
         self.closing.push(id);
     }
 
-    /// Like `close`, for a peer that uses more resources than allowed or available. Its stream ends
-    /// at once, and the monitor reports the reason.
+    /// Asks the socket to end the pipe of a peer that uses more resources than allowed or
+    /// available. The peer's stream ends at once, and the monitor reports `errno` as the reason.
     pub(crate) fn evict(&mut self, id: PipeId, errno: i32) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
             connection.lose(errno);

@@ -73,7 +73,7 @@ impl SocketPipes {
         self.get(id).map(|pipe| pipe.state())
     }
 
-    /// Like `describe`, with the counters as the owner sees them.
+    /// Returns the description of a pipe's peer, with its counters as the owner sees them.
     pub(crate) fn describe_with_counters(&mut self, id: PipeId) -> Option<Peer> {
         let mut peer = self.describe(id)?;
         let pipe = self.get(id)?;

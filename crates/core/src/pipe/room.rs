@@ -1,93 +1,104 @@
-//! Whether there is room for a message, and what is known of those that had none.
+//! Decides whether a pipe has room for a message, and counts the messages that had no room.
 
 use super::flush::record_flush;
 use super::{Link, Outgoing, Store};
 use crate::timing::{RARE_INTERVAL, SLICE};
 use tautline_io::clock;
 
-/// What becomes of a message if a pipe has no room for it: how hard a yes is worked for depends on
-/// that.
+/// Fate of a message for which a pipe has no room. The choice decides how much `has_room` does to
+/// make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFull {
-    /// The caller takes a longer way, and asks again there. Only what is known counts: the peer is
-    /// not looked at.
+    /// The caller uses its slow path, which asks again. Here only the known credit counts:
+    /// `has_room` neither writes to the connection nor reads the state of the peer.
     SlowPath,
-    /// It waits, or goes to another peer. At the high-water mark the caller itself pumps the
-    /// connection before it is told no.
+    /// The message waits, or goes to another peer. At the high-water mark, `has_room` first writes
+    /// queued bytes to the connection. It returns false only if this made no room.
     Wait,
-    /// As `Wait`, if the sender is patient. One that does not wait is also refused when it has sent
-    /// more than the high-water mark in one burst, though the kernel may have taken it all: else
-    /// the mark would mean nothing to it, as the kernel's buffers hold thousands of small messages.
-    /// The next try succeeds if there is room.
+    /// The sender gets an error. A `patient` sender, which waits for room, is treated as in `Wait`.
+    ///
+    /// A sender that does not wait is also refused after it has sent more than the high-water mark
+    /// in one burst, even if the kernel has taken all of it. Otherwise this sender would never
+    /// reach the mark, because the kernel's buffers hold thousands of small messages. The next try
+    /// succeeds if there is room.
     Refuse { patient: bool },
-    /// It is lost. So if another thread is writing the queue just now, this one waits for it: a
-    /// reply must not be lost because the peer's next request was faster than the credit for the
-    /// reply before.
+    /// The message is lost, and not counted. Therefore, if another thread is writing the queue,
+    /// `has_room` waits for that thread. Otherwise a reply could be lost if the peer's next request
+    /// arrives before that thread has given the credit for the previous reply.
     DropUncounted,
-    /// As `DropUncounted`, and the pipe counts it among those dropped.
+    /// The message is lost, and the pipe counts it as dropped. `has_room` waits for another thread
+    /// that is writing the queue, for the reason in `DropUncounted`.
     Drop,
-    /// One of several receivers misses it, which is counted as well. A peer that takes nothing must
-    /// not cost the others a system call per message, so it is tried only now and then. The I/O
-    /// thread goes on when the kernel takes bytes again.
+    /// One of several receivers does not get the message, and its pipe counts the message as
+    /// dropped. A peer that takes nothing must not cost the other receivers a system call per
+    /// message. So `has_room` tries to write only for one message in `RARE_INTERVAL`. The I/O
+    /// thread continues when the kernel takes bytes again.
     Miss,
 }
 
-/// The high-water mark of a pipe, and what came of messages beyond it.
+/// High-water mark of a pipe, and a record of the messages that exceeded it.
 #[derive(Debug, Default)]
 pub(super) struct HighWaterMark {
-    /// Messages that this pipe has missed since there was room (`OnFull::Miss`).
+    /// Number of messages that this pipe has missed since it last had room (`OnFull::Miss`).
     missed: u32,
-    /// ZMQ_SNDHWM, for inproc, where the peer's part comes on top.
+    /// ZMQ_SNDHWM. Used for inproc, where the limit is this value plus the peer's ZMQ_RCVHWM.
     pub(super) send_hwm: u32,
-    /// When a burst was last looked for (clock ticks).
-    reached: u64,
-    /// A burst was refused.
+    /// Time of the last message that exceeded the credit (clock ticks); 0 if there was none.
+    last_excess: u64,
+    /// True if the last message that exceeded the credit belonged to a burst. Cleared by
+    /// `take_burst_refused`.
     burst_refused: bool,
 }
 
 impl HighWaterMark {
-    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    /// Returns true once after a message was refused only because its burst exceeded the mark.
     pub(super) fn take_burst_refused(&mut self) -> bool {
         std::mem::take(&mut self.burst_refused)
     }
 
-    /// A message to a connection is one too many: whether those since the last such one were a
-    /// burst.
+    /// Called for a message that exceeds the credit of a connection. Returns true, and remembers
+    /// it, if the previous such message was less than `SLICE` ago: then the messages between them
+    /// were one burst.
     #[cold]
-    pub(super) fn is_burst(&mut self) -> bool {
+    pub(super) fn note_excess(&mut self) -> bool {
         let now = clock::ticks();
-        let before = std::mem::replace(&mut self.reached, now);
+        let before = std::mem::replace(&mut self.last_excess, now);
         self.burst_refused = before != 0 && now.saturating_sub(before) < clock::nanos_to_ticks(SLICE);
         self.burst_refused
     }
 }
 
 impl Outgoing {
-    /// As `Pipe::has_room`.
+    /// Returns true if a message fits now. `on_full` says what happens to the message otherwise,
+    /// and so how much is done to make room. See `Pipe::has_room`.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, link: &Link, otherwise: OnFull) -> bool {
-        match otherwise {
+    pub(super) fn has_room(&mut self, link: &Link, on_full: OnFull) -> bool {
+        match on_full {
             OnFull::SlowPath => self.has_credit(),
-            OnFull::Wait => self.can_send(link),
+            OnFull::Wait => self.has_or_makes_room(link),
             OnFull::Refuse { patient } => {
-                self.has_credit() || self.can_send(link) && (patient || !self.refuses_burst(link))
+                self.has_credit() || self.has_or_makes_room(link) && (patient || !self.refuses_burst(link))
             }
-            OnFull::DropUncounted => self.can_send(link) || self.has_room_after_others(link),
-            OnFull::Drop => self.can_send(link) || self.has_room_after_others(link) || self.drops(),
+            OnFull::DropUncounted => self.has_or_makes_room(link) || self.has_room_after_writer(link),
+            OnFull::Drop => {
+                self.has_or_makes_room(link) || self.has_room_after_writer(link) || self.count_drop()
+            }
             OnFull::Miss => self.has_room_or_misses(link),
         }
     }
 
-    /// Whether the peer is not gone, and below the high-water mark by what it was last known to
-    /// have taken.
+    /// True if the peer is present, and the queue is below the high-water mark according to the
+    /// last known credit. Looks at nothing else.
     #[inline(always)]
     fn has_credit(&self) -> bool {
         !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
     }
 
-    /// The same by what it has taken by now.
+    /// True if the peer is present, and the queue is below the high-water mark according to the
+    /// current credit. If not, calls `make_room`, which may write to the connection. A slot always
+    /// has room.
     #[inline]
-    fn can_send(&mut self, link: &Link) -> bool {
+    fn has_or_makes_room(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(link),
             Store::Slot(_) => !self.ended,
@@ -95,19 +106,22 @@ impl Outgoing {
         }
     }
 
-    /// There is no room: false. What a peer that is gone does not get was not dropped.
-    fn drops(&mut self) -> bool {
+    /// Counts one dropped message, unless the peer is gone. Always returns false.
+    fn count_drop(&mut self) -> bool {
         if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
             writer.count_dropped(1);
         }
         false
     }
 
+    /// True if the link is a connection, and its message belongs to a burst that exceeds the
+    /// high-water mark. Records the message.
     #[cold]
     fn refuses_burst(&mut self, link: &Link) -> bool {
-        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.is_burst()
+        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.note_excess()
     }
 
+    /// Implements `has_room` for `OnFull::Miss`.
     #[inline]
     fn has_room_or_misses(&mut self, link: &Link) -> bool {
         match &mut self.store {
@@ -116,15 +130,17 @@ impl Outgoing {
                     self.high_water_mark.missed = 0;
                     true
                 } else {
-                    self.misses(link)
+                    self.make_room_rarely(link)
                 }
             }
             _ => self.has_room(link, OnFull::Drop),
         }
     }
 
+    /// Tries to make room for one in `RARE_INTERVAL` messages. If there is no room, counts the
+    /// message as dropped and returns false.
     #[inline(never)]
-    fn misses(&mut self, link: &Link) -> bool {
+    fn make_room_rarely(&mut self, link: &Link) -> bool {
         let try_now = self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL);
         self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
         let room = try_now && self.make_room(link);
@@ -140,8 +156,8 @@ impl Outgoing {
         room
     }
 
-    /// At the high-water mark: pumps, or looks whether the mark has moved. True if there is room
-    /// now.
+    /// Called at the high-water mark. For a connection, writes queued bytes; for inproc, reads the
+    /// peer's current limit. Returns true if there is room now.
     #[cold]
     fn make_room(&mut self, link: &Link) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
@@ -169,10 +185,10 @@ impl Outgoing {
         writer.has_room()
     }
 
-    /// As `make_room`, which has found none: looks again when the thread that was writing has given
-    /// credit.
+    /// Called after `make_room` has found no room. Waits for a thread that is writing the queue,
+    /// and checks again with the credit that this thread gave.
     #[cold]
-    fn has_room_after_others(&mut self, link: &Link) -> bool {
+    fn has_room_after_writer(&mut self, link: &Link) -> bool {
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
             return false;
         };
@@ -183,7 +199,7 @@ impl Outgoing {
         writer.has_room() || others && self.make_room(link)
     }
 
-    /// Whether the queue is full just now, without pumping.
+    /// True if the queue is full now. Does not write to the connection.
     pub(super) fn is_full(&mut self) -> bool {
         let behind = self.pending_in_log();
         match &mut self.store {

@@ -17,9 +17,9 @@ use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
 
-/// The name comes next, not the message (with `NAMED`).
+/// The next part is the peer's name and not the message. Used only with `NAMED`.
 const NAME: u32 = 1 << 31;
-/// The number is that of a broadcast.
+/// The number in the route is the number of a broadcast and not of a pipe.
 const BROADCAST: u32 = 1 << 30;
 /// A name comes before each message.
 const NAMED: u32 = 1 << 29;
@@ -44,7 +44,7 @@ impl Route {
         Route::with(0, pipe)
     }
 
-    /// For sending: like `pipe`, as long as the pipe has received no messages.
+    /// For sending: returns a route to this pipe that ends when the pipe has received messages.
     #[inline]
     pub(crate) fn pipe_until_input(pipe: PipeId) -> Route {
         Route::with(UNTIL_INPUT, Some(pipe))
@@ -58,7 +58,7 @@ impl Route {
     }
 
     /// For sending: each message begins with the name of its target peer, which is not sent (see
-    /// `Names`). The other parts of a begun message go to this pipe.
+    /// `AddressCache`). The other parts of a begun message go to this pipe.
     #[inline]
     pub(crate) fn by_routing_id(begun: Option<PipeId>) -> Route {
         match begun {
@@ -116,7 +116,8 @@ pub(crate) struct Routes {
     /// such pipe, or if a name comes first.
     next_target: PipeId,
     incoming: Route,
-    /// Like `to`, for receiving.
+    /// Source of the next part if it is the last one of its message. An unused id if there is no
+    /// such pipe, or if a name comes first.
     next_source: PipeId,
 }
 
@@ -223,7 +224,8 @@ impl Routes {
         true
     }
 
-    /// Like `try_send_short`, for a part that travels by reference to an inproc peer.
+    /// Sends the last part of a message, if its body is short or can travel by reference to an
+    /// inproc peer.
     #[inline(always)]
     pub(crate) fn send_owned(&mut self, pipes: &mut Pipes, message: &mut Message, patient: bool) -> bool {
         let Some(pipe) = self.pipe_out(pipes) else {
@@ -236,7 +238,7 @@ impl Routes {
         true
     }
 
-    /// Like `try_send_short`, for any part.
+    /// Sends the last part of a message of any length.
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         if part.more {
             return Ok(false);

@@ -3,7 +3,7 @@
 
 use crate::timing::RARE_INTERVAL;
 
-/// Flag in `Looks::before`: each part is checked.
+/// Flag in `SendChecks::reads_due`: each part is checked.
 const TAPPED: u32 = 1 << 31;
 
 /// The checks that are enabled.
@@ -44,7 +44,8 @@ impl SendChecks {
         self.reads_due & TAPPED != 0
     }
 
-    /// Enables or disables the check of each part. `listens` is always true while it is enabled.
+    /// Enables or disables the check of each part. While it is enabled, `is_enabled` is always
+    /// true.
     pub(super) fn set_tapped(&mut self, tapped: bool) {
         self.reads_due = (self.reads_due & !TAPPED) | if tapped { TAPPED } else { 0 };
     }

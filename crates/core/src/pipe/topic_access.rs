@@ -3,9 +3,10 @@
 use crate::conn::PeerInfo;
 use tautline_policy::TopicUse;
 
-/// Decides for one socket, in addition to `PeerInfo::topics`. Called by the owner.
+/// Decides which topics the peers of one socket may use, in addition to `PeerInfo::topics`. Called
+/// by the owner.
 pub(crate) trait TopicAccess: Send + Sync {
-    /// True if `lets` may return false.
+    /// True if `allows` may return false.
     fn may_refuse(&self) -> bool;
 
     /// True if the program allows the peer to do this with the topic.

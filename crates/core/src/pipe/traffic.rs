@@ -48,7 +48,8 @@ impl Outgoing {
             all.add(writer.bypass_counts());
         }
         if let Some(progress) = &self.follows {
-            // `FrameWriter::aside` subtracts the messages from before the pipe followed the log.
+            // `FrameWriter::bypass_counts` subtracts the messages from before the pipe followed the
+            // log.
             all.add(progress.published());
         }
         (all.messages, all.bytes)

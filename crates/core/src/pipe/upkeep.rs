@@ -1,4 +1,4 @@
-//! What a socket does with its pipes, which its pattern does not: from their making to their end.
+//! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId};
 use crate::conn::inproc::{InprocEnd, Offer};
@@ -11,7 +11,7 @@ use tautline_io::clock;
 use tautline_io::net::Stream;
 
 impl Pipe {
-    /// The pipe of a connection.
+    /// Makes the pipe of a new connection.
     pub(crate) fn wire(new: NewPipe) -> Self {
         Pipe {
             link: Link::Wire(new.connection),
@@ -21,7 +21,7 @@ impl Pipe {
         }
     }
 
-    /// The pipe of an inproc end.
+    /// Makes the pipe of an inproc end.
     pub(crate) fn inproc(offer: Offer, send_hwm: u32) -> Self {
         let mut outgoing = Outgoing::new(offer.outgoing);
         outgoing.set_inproc_limit(&offer.end, send_hwm);
@@ -33,8 +33,8 @@ impl Pipe {
         }
     }
 
-    /// Names the pipe towards the I/O side or the other inproc end: news carry the name from now
-    /// on.
+    /// Tells the link the id of this pipe. News from the I/O side or from the other inproc end
+    /// carry the id from now on.
     pub(crate) fn register(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
         match &self.link {
             Link::Wire(connection) => {
@@ -48,7 +48,7 @@ impl Pipe {
         }
     }
 
-    /// The handshake is done, again maybe.
+    /// Stores the peer's information after a handshake. Called again after each reconnect.
     pub(crate) fn set_peer(&mut self, info: Box<PeerInfo>) {
         self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
         self.peer.set_info(info);
@@ -57,27 +57,28 @@ impl Pipe {
         }
     }
 
-    /// The peer is gone; what was received stays readable.
+    /// Notes that the peer is gone. Received messages stay readable.
     pub(super) fn end(&mut self) {
         self.outgoing.end();
     }
 
-    /// Tells the receiver something about the peer (see `Incoming::note`). Without memory for it
-    /// that counts as dropped.
+    /// Adds a message about the peer, which is received after all messages that the peer has sent.
+    /// If there is no memory for it, counts it as dropped.
     pub(crate) fn queue_event_message(&mut self, body: &[u8]) {
         if !self.incoming.queue_event_message(body) {
             self.outgoing.count_dropped();
         }
     }
 
-    /// `News::Readable` has come.
+    /// Called when the owner has taken `News::Readable`, so that the link announces the next
+    /// messages again.
     pub(crate) fn rearm_readable(&self) {
         if let Link::Wire(connection) = &self.link {
             connection.acknowledge_readable();
         }
     }
 
-    /// One of many from now on.
+    /// Marks the pipe as one of many: its queues hold no memory while they are empty.
     pub(super) fn set_lean(&mut self) {
         if let (Link::Wire(connection), false) = (&self.link, self.outgoing.lean) {
             connection.set_lean();
@@ -86,17 +87,17 @@ impl Pipe {
         }
     }
 
-    /// The connection behind the pipe, if it is not inproc.
+    /// Returns the connection behind the pipe, or `None` for inproc.
     pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
         self.link.connection()
     }
 
-    /// The inproc end behind the pipe, if it is one.
+    /// Returns the inproc end behind the pipe, or `None` for a connection.
     pub(crate) fn inproc_end(&self) -> Option<&InprocEnd> {
         self.link.inproc_end()
     }
 
-    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed.
+    /// Applies changed values of ZMQ_SNDHWM and ZMQ_RCVHWM.
     pub(super) fn set_limits(&mut self, send_hwm: u32, receive_hwm: u32) {
         match &self.link {
             Link::Wire(connection) => {
@@ -110,12 +111,13 @@ impl Pipe {
         }
     }
 
-    /// Before the owner sleeps until it can send: what to poll for room (inproc peers wake the
-    /// owner instead).
+    /// Called before the owner sleeps until it can send. Returns the stream to poll for room. An
+    /// inproc peer is asked to wake the owner instead.
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
         match &self.link {
             Link::Wire(connection) => {
-                // It counts as at work for a moment: it writes by itself as soon as that can be.
+                // Count the owner as at work for this time, because it writes as soon as the kernel
+                // has room.
                 connection.note_work(clock::ticks() + clock::nanos_to_ticks(LULL_NS));
                 connection.writable_stream()
             }
@@ -128,7 +130,8 @@ impl Pipe {
         }
     }
 
-    /// As `recv_last` into a buffer, for `Routes`; its length.
+    /// Receives the next part into a buffer, if the part is the last of its message and known to be
+    /// available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let len = self.incoming.recv_last_into(buffer)?;
@@ -136,7 +139,8 @@ impl Pipe {
         Some(len)
     }
 
-    /// The same as a message.
+    /// Receives the next part into a message, if the part is the last of its message and known to
+    /// be available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let len = self.incoming.recv_last_message(message)?;
@@ -144,17 +148,17 @@ impl Pipe {
         Some(len)
     }
 
-    /// Brings the part that sending touches into the cache, without a look at it.
+    /// Prefetches the fields of a pipe that sending touches. Does not access the slot.
     #[inline]
     pub(super) fn prefetch(slot: &Option<Pipe>) {
         let start = std::ptr::from_ref(slot).cast::<u8>();
-        // Also where the slot does not begin with a line.
+        // One cache line more, because the slot may begin in the middle of a line.
         for line in (0..offset_of!(Pipe, outgoing) + Outgoing::HOT_FIELDS_END + 64).step_by(64) {
             prefetch(start.wrapping_add(line));
         }
     }
 
-    /// The same for what lies behind it.
+    /// Prefetches the memory behind the pipe that sending touches: its queue and its connection.
     #[inline]
     pub(super) fn prefetch_queue(&self) {
         self.outgoing.prefetch_queue();

@@ -1,5 +1,5 @@
 //! Decides when a publisher wakes its inproc receivers: the flush rule, applied to wake-ups.
-//! `conn::Summons` does the waking.
+//! `conn::ReceiverWakeups` wakes them.
 
 use super::Pipe;
 use crate::conn::{IoSide, ReceiverWakeups};

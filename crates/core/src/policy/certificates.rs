@@ -39,8 +39,8 @@ enum TlsRole {
 
 struct CertificateState {
     config: TlsConfig,
-    /// Number of the current configuration.
-    number: u64,
+    /// Revision of the current configuration. Changes with each reload.
+    revision: u64,
     own: ReloadedValue<Own>,
     authorities: ReloadedValue<Authorities>,
     /// The faults of authorities that were reported last.
@@ -97,8 +97,9 @@ impl Certificates {
             None => Ok(Default::default()),
         });
         let authorities = authorities.map_err(by)?;
-        let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.numbered(1);
-        let mut known = CertificateState { config, number: 1, own, authorities, reported_faults: Vec::new() };
+        let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.with_revision(1);
+        let mut known =
+            CertificateState { config, revision: 1, own, authorities, reported_faults: Vec::new() };
         known.report_faults();
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
     }
@@ -123,8 +124,8 @@ impl Certificates {
         if self.files.clients.is_none() {
             return true;
         }
-        let (config, number) = self.now();
-        proof.passes(number, |certificates| config.admits(certificates))
+        let (config, revision) = self.now();
+        proof.passes(revision, |certificates| config.admits(certificates))
     }
 
     /// False if the authorities have changed and could not be read for a long time, so that new
@@ -134,7 +135,7 @@ impl Certificates {
         !lock(&self.known).authorities.has_failed_for(PATIENCE)
     }
 
-    /// The current configuration, and its number.
+    /// Returns the current configuration and its revision.
     fn now(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
@@ -158,13 +159,13 @@ impl Certificates {
             // Both parts were checked when they were read.
             match config(&self.files, &self.side, known.own.get(), &known.authorities.get().pem) {
                 Ok(config) => {
-                    known.number += 1;
-                    known.config = config.numbered(known.number);
+                    known.revision += 1;
+                    known.config = config.with_revision(known.revision);
                 }
                 Err(fault) => stay(fault, "the former certificates stay"),
             }
         }
-        (known.config.clone(), known.number)
+        (known.config.clone(), known.revision)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::transport;
 use tautline_policy::{Call, Policy, PolicyDecision};
 use tautline_proto::SocketType;
 
-/// A call of some program.
+/// The call of a program whose result is predicted.
 #[derive(Debug, Clone)]
 pub struct Foreseen<'a> {
     /// [`Call::Bind`] or [`Call::Connect`].
@@ -38,7 +38,7 @@ pub struct Forecast {
 /// Predicts the result of a call under this policy. Asks the resolver about a host to bind.
 ///
 /// # Errors
-/// Those with which the call fails under any policy.
+/// Returns the errors with which the call fails under any policy.
 pub fn foresee(policy: &Policy, foreseen: &Foreseen<'_>) -> Result<Forecast, Error> {
     let Foreseen { call, endpoint, socket_type, program, mechanism } = *foreseen;
     let mut options = Options::new(socket_type.unwrap_or(SocketType::Dealer), &ContextDefaults::default());

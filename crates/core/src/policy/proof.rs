@@ -7,7 +7,7 @@ use tautline_proto::PeerCertificates;
 pub(crate) struct Proof {
     /// The peer's public key, or its user name.
     key: Option<Box<[u8]>>,
-    /// The peer's certificates, and the number of the configuration that has last accepted them.
+    /// The peer's certificates, and the revision of the configuration that accepted them.
     certificates: Vec<Vec<u8>>,
     judged: u64,
 }
@@ -25,14 +25,14 @@ impl Proof {
         (self.certificates, self.judged) = (shown.certificates, shown.verified_by);
     }
 
-    /// True if the configuration of this number accepts the certificates. Calls `judge` once per
-    /// configuration.
+    /// True if this revision of the configuration accepts the certificates. Calls `judge` once per
+    /// revision.
     #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there are no certificates"))]
-    pub(super) fn passes(&mut self, number: u64, judge: impl FnOnce(&[Vec<u8>]) -> bool) -> bool {
-        if self.judged != number && judge(&self.certificates) {
-            self.judged = number;
+    pub(super) fn passes(&mut self, revision: u64, judge: impl FnOnce(&[Vec<u8>]) -> bool) -> bool {
+        if self.judged != revision && judge(&self.certificates) {
+            self.judged = revision;
         }
-        self.judged == number
+        self.judged == revision
     }
 }
 

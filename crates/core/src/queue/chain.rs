@@ -289,8 +289,8 @@ impl Drop for Handle {
     }
 }
 
-/// Reads the counters of a chain from outside, even when its ends are gone. A probe does not keep
-/// the contents of the chain alive.
+/// Reads the counters of a chain from any thread, even after both ends are gone. A probe does not
+/// keep the contents of the chain alive.
 pub(crate) struct Probe(NonNull<SharedChain>);
 
 // SAFETY: it reads atomics, in memory that lives as long as the probe.
@@ -325,7 +325,7 @@ pub(crate) struct ChainCounts {
     /// Messages and bytes that were published and not credited by the consumer.
     pub(crate) queued: u64,
     pub(crate) queued_bytes: u64,
-    /// The next three: see [`ProducerCounters`].
+    /// Dropped messages, see [`ProducerCounters`]. The next two counters are also described there.
     pub(crate) dropped: u64,
     pub(crate) full: u64,
     pub(crate) limit: u64,
@@ -395,7 +395,7 @@ impl SharedChain {
     /// Frees everything in the chain.
     ///
     /// # Safety
-    /// Both ends are gone, and only probes access it. To be called once.
+    /// Both ends are gone, and only probes access the chain. Called only once.
     unsafe fn free_all(&self) {
         let first = self.first.load(Ordering::Relaxed);
         if !first.is_null() && self.kind.has_parcels() {

@@ -36,8 +36,8 @@ impl Consumer {
     /// by reference are dropped.
     ///
     /// # Safety
-    /// `position` is at or behind all earlier positions, in published bytes, and everything before
-    /// it is unused from now on.
+    /// `position` is at or after all earlier positions, in published bytes. The caller does not use
+    /// bytes or nodes before `position` from now on.
     #[inline]
     pub(super) unsafe fn release(&mut self, position: &Position) {
         // SAFETY: `position.node` is valid.

@@ -22,7 +22,7 @@ struct DrainCursor {
 
 impl DrainCursor {
     /// # Safety
-    /// As for `Position::skip`.
+    /// At least `n` bytes behind this position are visible to the caller and not released.
     unsafe fn skip(&mut self, n: u64) {
         // SAFETY: the caller's promise.
         unsafe { self.position.skip(n) };
@@ -35,14 +35,14 @@ pub(crate) struct ByteDrain {
     start: Consumer,
     /// The tail word as last loaded.
     tail: u64,
-    /// Bytes before this place were taken.
+    /// End of the bytes that the pump has taken.
     taken: DrainCursor,
-    /// The frame boundary from which the search for message boundaries continues: `whole <= frame
-    /// <= taken`.
+    /// The frame boundary from which the search for message boundaries continues: `message_end <=
+    /// frame <= taken`.
     frame: DrainCursor,
-    /// The end of the last message that was taken as a whole.
+    /// End of the last message that was taken as a whole.
     message_end: DrainCursor,
-    /// Count of messages up to `whole`.
+    /// Count of messages up to `message_end`.
     messages: u64,
 }
 
@@ -80,8 +80,8 @@ impl ByteDrain {
         pending
     }
 
-    /// Returns the pending bytes as of the last load of the tail. Loads the tail again if that
-    /// number is 0.
+    /// Returns the number of pending bytes at the last load of the tail. Loads the tail again if
+    /// that number is 0.
     fn known(&mut self) -> u64 {
         match chain::bytes_ahead(self.tail, self.taken.bytes) {
             0 => self.pending(),
@@ -141,7 +141,7 @@ impl ByteDrain {
     }
 
     /// Skips over frame headers up to the last message boundary that was taken. Returns true if
-    /// `whole` moved.
+    /// `message_end` moved.
     fn find_message_end(&mut self) -> bool {
         let before = self.message_end.bytes;
         loop {
@@ -167,9 +167,9 @@ impl ByteDrain {
         self.message_end.bytes != before
     }
 
-    /// Releases everything before `whole`.
+    /// Releases everything before `message_end`.
     fn credit(&mut self) {
-        // SAFETY: `whole` only grows, and places before it are unused from now on.
+        // SAFETY: `message_end` only grows, and places before it are unused from now on.
         unsafe { self.start.release(&self.message_end.position) };
         self.start.credit(self.messages, self.message_end.bytes);
     }

@@ -28,12 +28,12 @@ const WORTH_COPYING: u64 = 4096;
 /// Longer bodies get their own memory only when a part of them has arrived: a peer that announces a
 /// large body must send a part of it. Until then they grow segment by segment.
 const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
-/// The required part: one byte in this many.
+/// The part of a large body that must have arrived: one byte in this many.
 const REQUIRED_PREFIX_SHARE: u64 = 16;
 /// Limit for the bytes read beyond a body by reference. Small, because the next body's part of
 /// these bytes must be copied.
 const BEHIND_BODY: usize = 4096;
-/// Less room than this at the end of a segment is not worth a system call.
+/// If the room at the end of a segment is smaller, it is not worth a system call.
 const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
 
 /// Room for arriving bytes: two runs of possibly uninitialised memory, to be written in order.
@@ -80,7 +80,8 @@ pub(crate) struct ByteFiller {
     longest: u64,
     /// Bytes of the scanned parts of an incomplete message.
     message_bytes: u64,
-    /// True if there was no memory for the expected body. Then there is no room for further bytes.
+    /// True if there was no memory for the expected body. The filler then offers no room for
+    /// further bytes.
     exhausted: bool,
 }
 
@@ -149,14 +150,14 @@ impl ByteFiller {
                 Err(error) => break Err(error),
             }
         };
-        // Also after a failure: `filled` gives the unused room back.
-        // SAFETY: as many bytes are initialised, from the beginning on.
+        // Also after a failure: `commit_read` gives the unused room back. SAFETY: as many bytes are
+        // initialised, from the beginning on.
         unsafe { self.commit_read(*result.as_ref().unwrap_or(&0)) };
         result
     }
 
     /// Returns the room that `fill` lends, or `None` if memory is exhausted. The caller must call
-    /// `filled` afterwards, even if no bytes came.
+    /// `commit_read` afterwards, even if no bytes came.
     pub(super) fn space(&mut self, min_total: usize) -> Option<ReadSpace<'_>> {
         if self.exhausted {
             return None;
@@ -216,7 +217,7 @@ impl ByteFiller {
     /// holds no segment.
     ///
     /// # Safety
-    /// As many bytes of them are initialised.
+    /// The first `n` bytes of these slices are initialised.
     pub(super) unsafe fn commit_read(&mut self, n: usize) {
         let room = self.end.node_space();
         assert!(n <= room + self.lent, "more bytes were written than there was room for");
@@ -247,8 +248,8 @@ impl ByteFiller {
         }
     }
 
-    /// Adds bytes that arrived elsewhere. If it returns an error, which is OutOfMemory, a part of
-    /// the bytes was added.
+    /// Adds bytes that were not read by `fill`. After an error (OutOfMemory), a part of the bytes
+    /// was added.
     pub(crate) fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let least = bytes.len().min(SMALL);
@@ -431,8 +432,8 @@ impl ByteFiller {
         Ok(())
     }
 
-    /// Marks the frame that was scanned last as one for the owner. Parts of a message always are.
-    /// The caller decides it for commands.
+    /// Marks the frame that was scanned last as a frame for the owner. Each part of a message must
+    /// be marked. For a command, the caller decides.
     pub(crate) fn keep_last(&mut self) {
         self.kept = (self.scan, self.scan_bytes);
     }

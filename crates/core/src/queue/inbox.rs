@@ -24,11 +24,11 @@ use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 /// Wakes a sleeping owner: an eventfd, a condition variable. If the owner is awake, its next sleep
 /// ends at once.
 pub(crate) trait Unpark: Send + Sync {
-    /// Called from any thread, without locks of the inbox held. Must not block.
+    /// Called by any thread that holds no lock of the inbox. Must not block.
     fn unpark(&self);
 }
 
-/// Memory for this many news or fewer is not kept.
+/// Number of news up to which the inbox releases the memory of drained news.
 const LITTLE: usize = 4;
 
 /// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
@@ -168,7 +168,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// once there are as many obsolete news as others.
     pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
         let void = lock(&self.news).discard(count, is_void);
-        // Outside of the lock: a dropped item may notify other threads.
+        // Drop the items outside of the lock, because a dropped item may notify other threads.
         drop(void);
     }
 
@@ -194,8 +194,9 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.prepare(barrier_heavy)
     }
 
-    /// Like `prepare_park`, for an owner without inproc chains, or an owner that is rung for them.
-    /// No thread calls `parked_hint` for it, so other threads need not be disturbed.
+    /// Prepares an owner for sleep that has no inproc chains, or whose inproc peers ring it.
+    /// Returns false if there are news, as `prepare_park` does. No thread calls `parked_hint` for
+    /// this owner, so a fence is enough and other threads are not disturbed.
     pub(crate) fn prepare_park_without_barrier(&self) -> bool {
         // Pairs with the fences in `push` and `wake_if_parked`.
         self.prepare(|| fence(Ordering::SeqCst))
@@ -223,7 +224,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// waits on the wake descriptor itself.
     pub(crate) fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
-        // Store `exposed`, then the caller looks at the existing news: the same pairing as in
+        // Store `EXPOSED`, then the caller looks at the existing news: the same pairing as in
         // `prepare_park`.
         barrier_heavy();
     }

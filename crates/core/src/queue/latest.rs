@@ -1,6 +1,7 @@
-//! `Slot`: a queue of one place that keeps the newest message (ZMQ_CONFLATE).
+//! `LatestMessage`: a slot for one message, which keeps the newest message (ZMQ_CONFLATE).
 //!
-//! Either side may put and take. Only single-part messages go through it, as the man page says.
+//! Each side may put a message in or take it out. Only messages of one part go through a slot, as
+//! the man page says.
 
 use crate::message::Message;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use crate::sync::{Mutex, lock};
 /// The newest message, with its frame flags.
 pub(crate) struct LatestMessage {
     newest: Mutex<Option<(u8, Message)>>,
-    /// Follows `newest`; written under its lock.
+    /// True if `newest` has a message. Written under the lock of `newest`.
     full: AtomicBool,
 }
 

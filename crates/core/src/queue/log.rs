@@ -48,10 +48,10 @@ const CHUNK: usize = match (cfg!(loom), cfg!(simulated)) {
 const WINDOW: usize = if cfg!(any(loom, simulated)) { 2 } else { 16 };
 /// Limit for the length of a message with headers.
 pub(crate) const LONGEST: usize = CHUNK / 2;
-/// Readers are told how many messages they are behind. The largest distance is the window plus the
-/// chunk that a reader leaves.
+/// `Progress` counts the messages that a reader is behind. The largest distance is the window plus
+/// the chunk that a reader leaves.
 const _: () = assert!(((WINDOW + 1) * CHUNK) as u64 <= chain::COUNTABLE);
-/// Value of `Chunk::end` while more bytes may come.
+/// Value of `Chunk::end` while the log may append bytes to the chunk.
 const OPEN: usize = usize::MAX;
 
 /// A piece of the log.
@@ -135,7 +135,7 @@ impl Drop for Chunk {
 
 /// The published counts: messages and bytes, as in `chain`.
 struct LogCounts {
-    // Relaxed: own, for the owner that asks how far a reader is behind.
+    // Relaxed: own, for the owner, which computes how far a reader is behind.
     tail: Padded<AtomicU64>,
     /// Counts since the beginning, for statistics.
     // Relaxed: number, for statistics.
@@ -147,8 +147,8 @@ struct LogCounts {
 /// Progress of one reader.
 pub(crate) struct Progress {
     shared: Arc<LogCounts>,
-    /// Messages and bytes that were taken as a whole. Written by the reader. Only a number: it does
-    /// not decide about reading or reusing memory.
+    /// Messages and bytes that were taken as a whole. Written by the reader. This number does not
+    /// decide about reading or reusing memory.
     // Relaxed: number: chunks are reused by their reference count.
     head: AtomicU64,
 }
@@ -182,7 +182,7 @@ impl LogLength {
     }
 }
 
-/// The owner's end.
+/// The owner's end of a log.
 pub(crate) struct Log {
     shared: Arc<LogCounts>,
     /// The newest chunks, each with the byte count at its beginning.
@@ -239,7 +239,7 @@ impl Log {
 
     /// True if this reader keeps the oldest chunk of the window in use.
     pub(crate) fn holds_oldest(&self, progress: &Progress) -> bool {
-        // A reader that has read the oldest chunk to its end is still in it.
+        // A reader that has read the oldest chunk to its end still holds that chunk.
         let second = self.window.get(1).map_or(self.bytes, |(_, start)| *start);
         progress.pending_bytes() >= self.bytes.wrapping_sub(second)
     }
@@ -314,8 +314,8 @@ impl Log {
         self.bytes
     }
 
-    /// Returns a reader of all messages that are published from now on. `None` if it needs a chunk
-    /// and there is no chunk (see `turn`).
+    /// Returns a reader of all messages that are published from now on. `None` if the log needs a
+    /// new chunk for this and there is none (see [`Log::next_chunk`]).
     pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
         if self.window.is_empty() && !self.next_chunk() {
             return None;
@@ -368,7 +368,7 @@ impl LogCursor {
     }
 
     /// # Safety
-    /// As for `run`, for `n` bytes.
+    /// At least `n` bytes behind this place are published, seen by an Acquire load of the tail.
     unsafe fn skip(&mut self, mut n: u64) {
         self.bytes = self.bytes.wrapping_add(n);
         while n > 0 {
@@ -388,7 +388,7 @@ impl LogCursor {
     }
 }
 
-/// A connection's end.
+/// A connection's end of a log.
 pub(crate) struct LogReader {
     progress: Arc<Progress>,
     /// The tail word as last loaded.

@@ -391,8 +391,8 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
     });
 }
 
-/// The first message is announced by a look. The others are announced behind a full fence, after
-/// the owner is notified.
+/// The first message is announced by `parked_hint`, the others behind a full fence by
+/// `wake_if_parked`. The owner is notified in between.
 #[test]
 fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
     model(3, || {
@@ -498,8 +498,8 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
     });
 }
 
-/// The way back: a reader that joins gets the later messages, and its progress holds the owner to
-/// the limit.
+/// A connection that starts to read the log gets the later messages. Its progress keeps the owner
+/// within the limit.
 #[test]
 fn loom_log_stays_within_limit_of_its_reader() {
     model(2, || {

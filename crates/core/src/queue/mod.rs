@@ -73,12 +73,13 @@ pub(crate) const BY_REFERENCE: usize = 32 * 1024;
 #[cfg(loom)]
 pub(crate) const BY_REFERENCE: usize = 64;
 
-/// Like `BY_REFERENCE`, for owned bodies between two sockets of one process. No later step copies
-/// these bodies.
+/// Between two sockets of one process, owned bodies of at least this length travel by reference. No
+/// later step copies these bodies.
 pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 };
 
-/// Like `BY_REFERENCE`, for copied bodies between two sockets of one process. The receiver may take
-/// such a body without a copy. Copying it into a caller's buffer is not slower.
+/// Between two sockets of one process, copied bodies of at least this length travel by reference.
+/// The receiver may take such a body without another copy. Copying it into a caller's buffer is not
+/// slower.
 const INPROC_COPY_BY_REFERENCE: usize = if cfg!(loom) { 128 } else { 16 * 1024 };
 
 /// Returns a queue from the owner to the kernel.

@@ -62,7 +62,8 @@ pub(super) unsafe fn prefetch(at: *const u8, left: usize) {
 /// parts of a message. Returns the additional bytes that their bodies would have taken on the wire.
 ///
 /// # Safety
-/// As for `Position::skip`, and these frames are not accessed afterwards.
+/// At least `n` bytes behind `position` are visible to the caller and not released. Their frames
+/// are not accessed afterwards.
 pub(super) unsafe fn drop_all(mut position: Position, mut n: u64) -> u64 {
     let mut beyond = 0_u64;
     while n > 0 {

@@ -252,8 +252,8 @@ impl Producer {
         }
     }
 
-    /// Continues in a node with room for at least `need` bytes. After an error, the only possible
-    /// change is that the node behind an external one was entered.
+    /// Continues in a node with room for at least `need` bytes. Even after an error, the current
+    /// node may have changed from an external node to the node behind it.
     #[cold]
     pub(super) fn grow(&mut self, need: usize) -> Result<(), NoMemory> {
         if !self.unlinked_node.is_null() {
@@ -274,8 +274,8 @@ impl Producer {
     }
 
     /// Makes the next buffer larger if the current node is well filled. In a lean chain this
-    /// happens only if the consumer is that many bytes behind. Otherwise the segments of thousands
-    /// of chains would have left the cache when they are used again.
+    /// happens only if the consumer is that many bytes behind. With larger segments, thousands of
+    /// chains would not fit into the caches.
     fn grow_by_use(&mut self) {
         if self.node.is_null() || self.lean && self.unconsumed() < self.next_size as u64 {
             return;
@@ -354,7 +354,7 @@ impl Producer {
         unsafe { self.link(behind) };
     }
 
-    /// Ends the current node here and continues in `node`.
+    /// Ends the current node at the current position, and continues in `node`.
     ///
     /// # Safety
     /// `node` is an open, empty node of the producer's own.
@@ -376,7 +376,7 @@ impl Producer {
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
     }
 
-    /// Ends the current node here; `next` follows it.
+    /// Ends the current node at the current position. `next` follows it.
     fn end_node(&self, next: *mut Node) {
         // SAFETY: the current node is the producer's.
         let node = unsafe { &*self.node };
@@ -385,8 +385,8 @@ impl Producer {
         node.end.store(self.at, Ordering::Relaxed);
     }
 
-    /// Takes `message` and continues in an external node for it. Its first `filled` bytes are
-    /// already there. The current node is not external.
+    /// Takes `message` and continues in an external node for it. The first `filled` bytes of its
+    /// body have already arrived. The current node must not be external.
     pub(super) fn enter_external(&mut self, message: &mut Message, filled: usize) -> Result<(), NoMemory> {
         debug_assert!(message.is_movable() && filled <= message.len() && !self.in_external());
         let (external, behind) = loop {

@@ -123,13 +123,14 @@ impl FrameReader {
         self.base.wrapping_add(self.position.at.addr() as u64)
     }
 
-    /// True if the reader knows that there is more.
+    /// True if the reader knows of further bytes. If it returns false, newer bytes may have
+    /// arrived.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.position.at != self.stop
     }
 
-    /// True if there is a frame.
+    /// True if a frame can be read. Loads the tail if needed.
     #[inline]
     pub(crate) fn is_ready(&mut self) -> bool {
         self.position.at != self.stop || self.poll_more()
@@ -368,8 +369,9 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// Like `read_last_into`, but reads into a message (see `read_message`). Also returns `None` if
-    /// there is no memory for it.
+    /// Reads the next frame into a message (see `read_message`) if it is the last part of a message
+    /// and known to be contiguous. Returns the length, or `None` for any other frame or if there is
+    /// no memory.
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.contiguous_frame()?;
@@ -387,7 +389,8 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// Like `read_last`, for a contiguous parcel.
+    /// Reads a contiguous parcel, a frame that carries a whole message by reference, for
+    /// `read_last`.
     #[inline(never)]
     fn read_last_parcel(&mut self, body: *const u8, out: &mut Message) -> Option<usize> {
         // SAFETY: a parcel, published, and skipped right after.
@@ -442,8 +445,8 @@ impl FrameReader {
     }
 
     /// Reads the next frame into a message. The message's former content is released, except for
-    /// the metadata: see `Message::describe`. A body by reference is moved and not copied. If there
-    /// is no memory for a copy, the frame stays the next one.
+    /// the metadata: see `Message::set_metadata`. A body by reference is moved and not copied. If
+    /// there is no memory for a copy, the frame stays the next one.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
         let Some((head, body)) = self.contiguous_plain_frame() else { return self.read_message_slow(out) };

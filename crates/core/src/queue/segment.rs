@@ -28,11 +28,11 @@ pub(super) const LEAST: usize = if cfg!(loom) { SMALL } else { 96 };
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.
 pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 65536 };
-/// Fewer bytes than this behind an external node are not worth a node.
+/// If fewer bytes than this are left behind an external node, no node is made for them.
 const MIN_TAIL_NODE: usize = if cfg!(loom) { 24 } else { 256 };
 
 const ALIGN: usize = blocks::ALIGN;
-/// Maximum need of `place_external`.
+/// Maximum number of bytes that `place_external` needs.
 pub(super) const EXTERNAL_NODE_SPACE: usize =
     ALIGN + size_of::<External>() + size_of::<Node>() + MIN_TAIL_NODE;
 
@@ -53,11 +53,11 @@ pub(super) struct Node {
     // Relaxed: behind the tail: set before the bytes in the next node are published. Own, for the
     // producer.
     pub(super) next: AtomicPtr<Node>,
-    /// One past the last byte; null while the producer may append.
+    /// Address behind the last byte; null while the producer may append to the node.
     // Relaxed: behind the tail: null, or the end of the bytes; in both cases the consumer stops at
     // the end of the published bytes. Own, for the producer.
     pub(super) end: AtomicPtr<u8>,
-    /// The first byte.
+    /// Address of the first byte.
     pub(super) start: *mut u8,
     /// The allocation that contains this node.
     pub(super) buffer: *mut Buffer,
@@ -128,7 +128,7 @@ impl Buffer {
     /// ends.
     ///
     /// # Safety
-    /// The buffer is the caller's, and all of it is unpublished.
+    /// The buffer belongs to the caller, and all its bytes are unpublished.
     pub(super) unsafe fn keep_secret(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         unsafe { (*buffer).node.wipe = true };
@@ -172,8 +172,8 @@ impl Node {
         }
     }
 
-    /// Leaves a node. Returns the next node, if there is one, and the finished buffer, if this was
-    /// its last node. Drops the message of an external node.
+    /// Releases a node that is no longer used. Returns the next node, if there is one, and the
+    /// finished buffer, if this was its last node. Drops the message of an external node.
     ///
     /// # Safety
     /// `node` and the next one are valid, and `node` is not used again.
@@ -280,7 +280,7 @@ pub(super) unsafe fn free(buffer: *mut Buffer) {
 /// Frees a node and all following nodes, with their messages and buffers.
 ///
 /// # Safety
-/// These nodes are not in use.
+/// No thread uses `first` or a node after it.
 pub(super) unsafe fn free_chain(first: *mut Node) {
     let mut node = first;
     while !node.is_null() {
@@ -336,7 +336,7 @@ impl Position {
     /// Moves forward by `n` bytes. May stop at the end of a node.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes.
+    /// At least `n` bytes behind this position are visible to the caller and not released.
     pub(super) unsafe fn skip(&mut self, mut n: u64) {
         while n > 0 {
             // SAFETY: the caller's promise.
@@ -349,7 +349,8 @@ impl Position {
     /// Hands the next `n` bytes to `put`, piece by piece, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; the slices are valid as long as their nodes are not released.
+    /// At least `n` bytes behind this position are visible to the caller and not released. The
+    /// slices are used only as long as their nodes are not released.
     pub(super) unsafe fn pieces<'a>(&mut self, mut n: u64, mut put: impl FnMut(&'a [u8])) {
         while n > 0 {
             // SAFETY: the caller's promise.
@@ -363,7 +364,8 @@ impl Position {
     /// Returns the contiguous part of the next `n` bytes.
     ///
     /// # Safety
-    /// As for `pieces`.
+    /// At least one and at least `n` bytes behind this position are visible to the caller and not
+    /// released. The slice is used only as long as its node is not released.
     #[inline]
     pub(super) unsafe fn piece<'a>(&mut self, n: u64) -> &'a [u8] {
         // SAFETY: the caller's promise.
@@ -376,7 +378,7 @@ impl Position {
     /// Copies the next bytes to `out` and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `out.len()` bytes.
+    /// At least `out.len()` bytes behind this position are visible to the caller and not released.
     pub(super) unsafe fn copy(&mut self, out: &mut [u8]) {
         // SAFETY: the caller's promise.
         unsafe { self.copy_to(out.as_mut_ptr(), out.len()) };
@@ -385,8 +387,8 @@ impl Position {
     /// Copies the next `n` bytes to `out`, which may be uninitialised, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; `out` is valid for writes of `n` bytes, and does not overlap
-    /// them.
+    /// At least `n` bytes behind this position are visible to the caller and not released. `out` is
+    /// valid for writes of `n` bytes, and does not overlap them.
     pub(super) unsafe fn copy_to(&mut self, mut out: *mut u8, n: usize) {
         let put = |piece: &[u8]| {
             // SAFETY: the pieces are `n` bytes in total.

@@ -19,10 +19,10 @@ use tautline_proto::frame;
 /// segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
-/// Frames with shorter bodies have short headers.
+/// Frames whose bodies are shorter than this have short headers.
 pub(crate) const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
 
-/// Shorter bodies are always copied.
+/// Bodies that are shorter than this are always copied.
 pub(crate) const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
 
 /// The producing end of an outbound or inproc chain.
@@ -32,9 +32,9 @@ pub(crate) struct FrameWriter {
     limit: u64,
     /// Credit counts in steps of this many messages.
     step: u64,
-    /// Messages that bypassed the queue.
+    /// Number of messages that bypassed the queue.
     beside: u64,
-    /// The messages that the consumer had credited at our last look, in whole steps.
+    /// The messages that the consumer had credited when the credit was last read, in whole steps.
     credited: u64,
     /// The credit in bytes at the last call of `has_wire_bytes_in_flight`.
     seen: u64,
@@ -64,7 +64,7 @@ impl FrameWriter {
         }
     }
 
-    /// Marks all appended frames as secret: they are wiped after they were read. To be called
+    /// Marks all appended frames as secret: their memory is wiped after they were read. Called
     /// before the first frame. The owner of a body by reference is responsible for that body.
     pub(crate) fn keep_secret(&mut self) {
         self.end.keep_secret();
@@ -78,9 +78,9 @@ impl FrameWriter {
         self.end.shared.counters.limit.0.store(messages.into(), Ordering::Relaxed);
     }
 
-    /// Like `set_limit`, with credit in steps of a twentieth of the mark. The limit of a queue then
-    /// depends only on the messages that its peer has taken, and not on a partly written message.
-    /// Queues of equally stuck peers are equally full.
+    /// Sets the high-water mark and gives credit in steps of a twentieth of the mark. The limit of
+    /// a queue then depends only on the messages that its peer has taken, and not on a partly
+    /// written message. Queues of equally stuck peers are equally full.
     pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
         self.set_limit(messages);
         self.step = u64::from(messages / 20).max(1);
@@ -98,8 +98,8 @@ impl FrameWriter {
         self.has_room_for_sure() || self.refresh_room()
     }
 
-    /// True if the credit at the last look shows that there is room. If it returns false, there may
-    /// still be room: look again.
+    /// True if the credit that was last read shows room. If it returns false, newer credit may
+    /// still make room: call `has_room`.
     #[inline]
     pub(crate) fn has_room_for_sure(&self) -> bool {
         self.end.messages.wrapping_sub(self.credited) < self.limit
@@ -113,14 +113,15 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
-    /// Counts a message that went to the peer without this queue. The next look credits it.
+    /// Counts a message that went to the peer without this queue. The next reading of the credit
+    /// includes it.
     pub(crate) fn count_bypass(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
     }
 
-    /// Returns the number of published messages without credit: like `in_flight`, in whole steps,
-    /// except that 0 stays 0.
+    /// Returns the number of published messages without credit, counted in the steps of
+    /// `set_limit_in_steps`. Returns 0 if there are none.
     pub(crate) fn uncredited(&mut self) -> u64 {
         self.refresh_room();
         match self.in_flight() {
@@ -166,7 +167,7 @@ impl FrameWriter {
         ProducerCounters::add(&self.end.shared.counters.dropped, messages);
     }
 
-    /// Counts that the queue was full and the peer was tried.
+    /// Counts a message that found the queue full, before the caller tried to make room.
     pub(crate) fn count_full(&mut self) {
         ProducerCounters::add(&self.end.shared.counters.full, 1);
     }
@@ -177,7 +178,8 @@ impl FrameWriter {
     }
 
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not
-    /// visible before `publish`. After an error, here and below, the queue is unchanged.
+    /// visible before `publish`. After an error, this method and those below leave the queue
+    /// unchanged.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         if self.append_short(flags, body) || self.append_medium(flags, body) {
@@ -186,8 +188,8 @@ impl FrameWriter {
         self.append_long(flags, body)
     }
 
-    /// Like `append`, for a body shorter than `SHORT` for which there is room. Returns false for
-    /// other bodies.
+    /// Appends one frame, if the body is shorter than `SHORT` and there is contiguous room.
+    /// Otherwise returns false.
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -204,8 +206,8 @@ impl FrameWriter {
         true
     }
 
-    /// Like `append`, for a body shorter than `COPIED` but not short, for which there is contiguous
-    /// room. Returns false for other bodies.
+    /// Appends one frame, if the body is shorter than `COPIED`, is not short and finds contiguous
+    /// room. Otherwise returns false.
     #[inline]
     pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -282,8 +284,8 @@ impl FrameWriter {
         }
     }
 
-    /// Like `append_message`, for a large owned body between two sockets for which there is memory.
-    /// Leaves `body` empty. Returns false for other bodies.
+    /// Appends a large owned body by reference, between two sockets of one process, and leaves
+    /// `body` empty. Returns false for other bodies or if there is no memory.
     #[inline(always)]
     pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
         self.parcels
@@ -292,13 +294,14 @@ impl FrameWriter {
             && self.end.append_parcel(flags, body).is_ok()
     }
 
-    /// Like `append_message`, for a body of any length that must not be copied.
+    /// Appends one frame whose body travels by reference, whatever its length. For bodies that must
+    /// not be copied. Leaves `body` empty.
     #[cold]
     pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         self.append_reference(flags, body)
     }
 
-    /// Takes a movable body.
+    /// Appends one frame that takes over the body of `body`, which must be movable.
     fn append_reference(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if self.parcels {
             return self.end.append_parcel(flags, body);
@@ -394,7 +397,7 @@ impl FrameWriter {
     }
 
     /// Returns the number of published bytes that the consumer has not credited, including bodies
-    /// by reference. Only a number.
+    /// by reference. Used only as a number.
     pub(crate) fn wire_bytes_in_flight(&self) -> u64 {
         self.end.wire_bytes_in_flight()
     }

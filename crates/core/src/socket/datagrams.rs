@@ -73,7 +73,7 @@ impl Socket {
         };
         let (id, port) = self.open_port(given, given, socket, Form::Groups, false, address)?;
         if let (Destination::Named { host, port: number, family }, Some(site)) = (destination, &self.site) {
-            let first = |found: resolve::Outcome| found.ok().and_then(|found| found.into_iter().next());
+            let first = |found: resolve::LookupResult| found.ok().and_then(|found| found.into_iter().next());
             let found = move |port: Arc<DatagramPort>, found| port.aim(first(found));
             if site.driver.resolver().resolve(host.clone(), number, family, &port, found).is_err() {
                 // If the resolver thread is unavailable, this thread waits for the system, as

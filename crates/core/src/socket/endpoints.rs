@@ -305,7 +305,8 @@ impl Socket {
     /// most ZMQ_LINGER.
     ///
     /// # Errors
-    /// As [`Socket::unbind`].
+    /// [`Error::NoEntry`] if it is not connected (or bound) here, [`Error::Invalid`],
+    /// [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<(), Error> {
         self.end_endpoint(endpoint)
     }

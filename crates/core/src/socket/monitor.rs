@@ -105,8 +105,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and
-    /// for all types but PAIR, PUB and PUSH; [`Error::ProtocolNotSupported`] if it is not inproc,
-    /// [`Error::AddressInUse`], [`Error::Terminated`].
+    /// for all types but PAIR, PUB and PUSH; [`Error::ProtocolNotSupported`] if `endpoint` is not
+    /// inproc, [`Error::AddressInUse`], [`Error::Terminated`].
     pub fn monitor(
         &mut self,
         endpoint: Option<&str>,
@@ -139,11 +139,12 @@ impl Socket {
         Ok(())
     }
 
-    /// As version 3 of [`monitor`](Self::monitor), for all events but that of
-    /// [`monitor_queues`](Self::monitor_queues), on a PAIR socket.
+    /// Reports all events except that of [`monitor_queues`](Self::monitor_queues) from now on, in
+    /// the format of version 3 of [`monitor`](Self::monitor), on a PAIR socket that is bound to
+    /// `endpoint`.
     ///
     /// # Errors
-    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`],
+    /// [`Error::ProtocolNotSupported`] if `endpoint` is not inproc, [`Error::AddressInUse`],
     /// [`Error::Terminated`].
     pub fn monitor_in_detail(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;

@@ -60,7 +60,8 @@ impl Socket {
     /// Sets an option to a NULL value, which resets options that can be "not set".
     ///
     /// # Errors
-    /// As [`Socket::set_option`].
+    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or cannot
+    /// be reset; [`Error::Terminated`].
     pub fn set_option_null(&mut self, code: i32) -> Result<(), Error> {
         self.check_settable(code)?;
         if matches!(code, SUBSCRIBE | UNSUBSCRIBE) {

@@ -9,10 +9,10 @@ use tautline_observe::{Peer, PeerState};
 
 /// Bytes of a `zmq_tautline_peer_t`.
 const RECORD: usize = 1168;
-/// Bytes of its texts, each with a terminating NUL, in order: address, local, endpoint, user id,
-/// host, mechanism.
+/// Sizes in bytes of the texts in a record, each with a terminating NUL. In order: address, local,
+/// endpoint, user id, host, mechanism.
 const TEXTS: [usize; 6] = [128, 128, 256, 192, 64, 16];
-/// Bytes of its routing id.
+/// Maximum number of bytes of the routing id in a record.
 const ROUTING_ID: usize = 256;
 
 const CONNECTED_HERE: u32 = 1;
@@ -103,7 +103,9 @@ impl Socket {
         Ok(places.zip(&peers).map(|(place, peer)| write_peer(place, peer)).count() * RECORD)
     }
 
-    /// As [`Socket::wait_for_peers`], for the option of that name, for at most ZMQ_SNDTIMEO.
+    /// Waits for the number of peers, or of subscriptions, in `value`, for at most ZMQ_SNDTIMEO.
+    /// For the options that do the same as [`Socket::wait_for_peers`] and
+    /// [`Socket::wait_for_subscriptions`].
     pub(super) fn wait_by_option(&mut self, subscriptions: bool, value: &[u8]) -> Result<(), Error> {
         let number = <[u8; 4]>::try_from(value).map(i32::from_ne_bytes);
         let count = number.ok().and_then(|number| usize::try_from(number).ok()).ok_or(Error::Invalid)?;

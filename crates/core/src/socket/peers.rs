@@ -21,7 +21,8 @@ impl Socket {
     /// Leaves a group, zmq_leave(3).
     ///
     /// # Errors
-    /// As [`Socket::join`]; [`Error::Invalid`] for a group that was not joined.
+    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a group that was not
+    /// joined; [`Error::Terminated`].
     pub fn leave(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
         self.pattern.pattern_mut().join(&mut self.pipes, group, false)

@@ -54,8 +54,9 @@ impl Socket {
         result
     }
 
-    /// As `refresh`, for a caller that waits on a descriptor if no operation is possible. Also asks
-    /// peers to signal room.
+    /// Processes news, reads the network if needed, and returns the operations that are possible
+    /// now. If no peer has room for a wanted send, asks the peers to signal room, because the
+    /// caller then waits on a descriptor.
     pub(crate) fn refresh_and_ask(&mut self, wanted: PollEvents) -> Result<PollEvents, Error> {
         let mut can = self.refresh(wanted, true)?;
         can.write = can.write || wanted.write && self.request_room();

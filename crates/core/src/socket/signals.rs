@@ -33,7 +33,8 @@ pub(super) fn signal_again(socket: &Socket) {
     }
 }
 
-/// Like `Socket::refresh`, for a poll, which must call `end_poll` before it returns.
+/// Processes news, reads the network if needed, and returns the operations that are possible now.
+/// For a poll, which must call `end_poll` before it returns.
 pub(crate) fn refresh_for_poll(socket: &mut Socket, wanted: PollEvents) -> Result<PollEvents, Error> {
     if !is_exposed(socket) {
         return socket.refresh(wanted, true);

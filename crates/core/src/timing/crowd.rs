@@ -19,14 +19,15 @@ const SPARSE_ROUNDS: u32 = 3;
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
     is_crowd: bool,
-    /// Off: the recently flushed connections, their number, and the time spent on other work since
-    /// the first of these flushes.
+    /// Used while `is_crowd` is false: the recently flushed connections, their number, and the time
+    /// spent on other work since the first of these flushes.
     flushed: [usize; MAX_WITHOUT_CROWD],
     count: usize,
     elsewhere: u64,
     /// End of the last flush, or time of the last mark.
     last: u64,
-    /// On: the sweep's round of the last mark, and the number of connections marked in it.
+    /// Used while `is_crowd` is true: the sweep's round of the last mark, and the number of
+    /// connections marked in it.
     round: u32,
     marked: usize,
     sparse: u32,
@@ -91,7 +92,7 @@ impl Crowd {
 
 thread_local! {
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
-    /// Copy of `Crowd::on` for a cheap check.
+    /// Copy of `Crowd::is_crowd` for a cheap check.
     static IS_CROWD: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn framed(len: usize) -> u64 {
 
 /// After a write, a thread does other work for this multiple of the write's duration.
 const SHARE: u64 = 2;
-/// Like [`SHARE`], for a sender whose own work sets its pace.
+/// After a write, a sender whose own work sets its pace does other work for this multiple of the
+/// write's duration.
 const BUSY_SHARE: u64 = 8;
 
 /// Longest time between two looks at the clock, in nanoseconds.
@@ -61,8 +62,8 @@ pub(super) struct Times {
     /// Longest time that a message waits for others: half of the time that a peer spins before it
     /// sleeps (`idle`). To wake the peer costs more than several writes.
     longest: u64,
-    /// Like `longest`, for a sender whose own work sets its pace. A busy sender gains more than
-    /// waking costs.
+    /// Longest time that a message waits for others, if the sender's own work sets its pace. Larger
+    /// than `longest`, because a busy sender gains more than waking costs.
     busy_longest: u64,
     /// Longest time between two looks at the clock. An owner that has not looked for twice this
     /// time counts as gone (`supervisor`).
@@ -108,7 +109,7 @@ pub(super) fn times() -> &'static Times {
 pub(crate) enum Decision {
     /// Write now.
     Flush,
-    /// Leave it queued.
+    /// Leave the message queued. The value names the thread that will write it.
     Later(Deferred),
 }
 

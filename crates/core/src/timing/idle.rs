@@ -67,9 +67,9 @@ struct Times {
     avoidable_sleep: u64,
     /// A yield that takes longer has given the core to another thread.
     preempted_yield: u64,
-    /// If the debt of lost time exceeds `much`, the loss is high. A single yield of this length has
+    /// If the debt of lost time exceeds this, the loss is high. A single yield of this length has
     /// given the core to a busy thread; a shorter yield has probably given it to the peer that we
-    /// wait for. `most` limits the counted length of one yield.
+    /// wait for.
     high_loss: u64,
     most: u64,
     cores: usize,

@@ -97,7 +97,7 @@ impl SocketWatch {
         SocketWatch { watch, id, inbox, state: Mutex::new(state), route: Mutex::default() }
     }
 
-    /// Its number.
+    /// Returns the number of the socket.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

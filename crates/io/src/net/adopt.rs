@@ -59,7 +59,7 @@ pub(super) fn take_listener(raw: RawFd) -> io::Result<(AdoptedFd, OwnedFd, Famil
     let family = take_over(fd, true)?;
     // Checks the next query of a listener now, so that no later step can fail.
     address::local_address(fd)?;
-    // SAFETY: the caller gives it up, and `Taken` shows that no other code here has taken it.
+    // SAFETY: the caller gives it up, and `AdoptedFd` shows that no other code here has taken it.
     Ok((taken, unsafe { OwnedFd::from_raw_fd(raw) }, family))
 }
 

@@ -199,8 +199,9 @@ impl SharedLink {
         !self.has_switched(&mut incoming) || incoming.request_wakeup(socket)
     }
 
-    /// Same as `listen`, for a reader that has only read since it last listened. Cheaper if the
-    /// reader has never stopped listening.
+    /// Makes the socket become readable when data arrives, for a reader that has only read data
+    /// since its last request. Costs less if that request is still in force. Returns false if there
+    /// is data now.
     pub(super) fn request_wakeup_again(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.request_wakeup(socket)

@@ -138,8 +138,8 @@ impl Stream {
         self.link.get().is_none_or(|link| link.request_wakeup(self.as_fd()))
     }
 
-    /// Same as [`request_wakeup`](Stream::request_wakeup), after a read by a thread that keeps
-    /// listening.
+    /// Asks for a wake-up again, after a read by a thread that has asked before and not stopped
+    /// listening. Returns false if there is data to read now.
     pub fn request_wakeup_again(&self) -> bool {
         self.link.get().is_none_or(|link| link.request_wakeup_again(self.as_fd()))
     }
@@ -205,8 +205,8 @@ impl Stream {
         self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
-    /// Same as [`read`](Stream::read), into two buffers in turn that may be uninitialised. Returns
-    /// the written part of each.
+    /// Reads the available data into two buffers, the first one before the second. The buffers may
+    /// be uninitialised. Returns the written part of each; both are empty at the end of the stream.
     #[inline]
     pub fn read_uninit<'a>(
         &self,

@@ -51,7 +51,8 @@ struct Member {
     reported: (u64, usize),
 }
 
-/// How a filter was added. Adding it again does not change that in the kernel.
+/// Kind of a filter, chosen when it was first added. Adding the filter again does not change its
+/// kind in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Repeats,

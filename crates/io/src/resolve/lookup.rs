@@ -14,8 +14,8 @@ pub fn addresses(host: &str, port: u16, family: AcceptedFamily) -> io::Result<Ve
     ask(host, port, family, 0)
 }
 
-/// Same as [`addresses`], but only for numeric addresses, in all forms that the C library reads
-/// (`127.1`). Does not block.
+/// Returns the addresses of a host that is a numeric address, in any form that the C library reads
+/// (`127.1`). Any other host is an error. Does not block.
 pub fn numeric_addresses(host: &str, port: u16, family: AcceptedFamily) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, libc::AI_NUMERICHOST)
 }

@@ -58,7 +58,7 @@ fn the_caller_can_ask_by_itself() {
 }
 
 #[test]
-fn impossible_names_fail_and_the_next_question_is_answered() {
+fn impossible_names_fail_and_the_next_request_is_answered() {
     let resolver = Resolver::default();
     // Labels longer than 63 characters never reach a name server.
     assert!(ask(&resolver, &"x".repeat(64), AcceptedFamily::Any).is_err());
@@ -116,7 +116,7 @@ fn abandoned_requests_do_not_accumulate() {
         let asker = if n == 0 { kept.clone() } else { Arc::new(()) };
         resolver.resolve("127.0.0.1".into(), n, AcceptedFamily::Any, &asker, |_, _| ()).unwrap();
     }
-    let waiting = resolver.shared.state().questions.len();
+    let waiting = resolver.shared.state().requests.len();
     assert!(waiting < 100, "{waiting}");
     drop(go_on);
 }

@@ -195,7 +195,7 @@ impl Stack {
         }
     }
 
-    /// Like `push`, but makes room if needed.
+    /// Adds a block. If the cache is full, first gives some blocks to the depots.
     fn push_with_room(&self, class: usize, block: *mut u8, depots: &Depots) {
         if self.len.get() >= self.most.get() {
             self.give_up(class, batch(class), depots);

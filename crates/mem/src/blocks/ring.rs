@@ -11,7 +11,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Padded, UnsafeCell};
 use std::mem::MaybeUninit;
 
-/// One place.
+/// Place for one item of the queue.
 struct RingSlot<T> {
     sequence: AtomicUsize,
     item: UnsafeCell<MaybeUninit<T>>,

@@ -79,7 +79,7 @@ fn an_address_that_refuses_is_told_with_its_time() {
     assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "connect-failed", 5));
     assert_eq!(hint.what, "PUSH cannot connect to tcp://127.0.0.1:5555: Connection refused");
     assert_eq!(hint.evidence, "120 attempts in 12 s");
-    assert!(hint.advice.contains("Nothing listens there"));
+    assert!(hint.advice.contains("No program listens there"));
     // The first attempts give no hint yet.
     refused.failing_since = NOW - SECOND;
     assert_eq!(hints(&reading(socket("PUSH"), vec![refused], vec![]), None), []);
@@ -91,7 +91,7 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
         (0x2000, 0x1100_0002, "same mechanism"),
         (0x2000, 0x1100_0001, "ZMQ_CURVE_SERVERKEY"),
         (0x4000, 400, "does not know this key"),
-        (0x800, 32, "broke off"),
+        (0x800, 32, "closed the connection"),
     ] {
         let mut failing = endpoint("tcp://127.0.0.1:5555", false);
         (failing.state, failing.failures) = (EndpointState::Waiting, 3);
@@ -123,7 +123,7 @@ fn a_slow_subscriber_is_told_with_both_rates() {
     (earlier.peers[0].dropped, earlier.peers[0].messages_out) = (0, 1000);
     let hint = only(&now, Some(&earlier));
     assert_eq!((hint.level, hint.rule, hint.peer), (Level::Warning, "drops", Some(3)));
-    assert_eq!(hint.evidence, "it takes 3000/s of 50 K/s; 470 K dropped in all");
+    assert_eq!(hint.evidence, "it takes 3000/s of 50 K/s; 470 K dropped in total");
     assert!(hint.what.contains("tcp://10.0.0.7:40000"));
     // Messages dropped before the earlier reading give no hint.
     assert_eq!(hints(&now, Some(&before(&now))), []);
@@ -141,12 +141,12 @@ fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
     assert!(hint.what.contains("tcp://10.0.0.7:40000, which keeps up"), "{hint}");
     assert_eq!(
         hint.evidence,
-        "9000 of 10 K dropped lately; room for 10 messages, full for 10 % of the time; 0 wait now"
+        "9000 of 10 K dropped recently; the queue holds 10 messages, and was full for 10 % of the time; 0 wait now"
     );
     assert!(hint.advice.contains("ZMQ_SNDHWM"));
     let mut short = now.clone();
     short.peers[0].full_us = SECOND / 1000;
-    assert!(only(&short, Some(&earlier)).evidence.contains("full at no look"));
+    assert!(only(&short, Some(&earlier)).evidence.contains("full for less than 1 % of the time"));
     // If the queue is full most of the time, or in one of the readings, the subscriber is the
     // cause.
     let mut slow = now.clone();
@@ -164,11 +164,11 @@ fn a_full_queue_is_told_with_its_time_and_cause() {
     let now = reading(socket("PUSH"), vec![], vec![full]);
     let hint = only(&now, Some(&before(&now)));
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "queue-full"));
-    assert!(hint.what.contains("sending waits: it takes nothing"), "{hint}");
-    assert_eq!(hint.evidence, "1000 of 1000 messages for 30 s");
+    assert!(hint.what.contains("sending waits: the peer takes no messages"), "{hint}");
+    assert_eq!(hint.evidence, "1000 of 1000 messages, for 30 s");
     let mut away = now;
     away.peers[0].state = PeerState::Connecting;
-    assert!(only(&away, None).what.contains("it is not connected"));
+    assert!(only(&away, None).what.contains("the peer is not connected"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_program_that_does_not_receive_is_told() {
     let now = reading(pull, vec![endpoint("tcp://*:1", true)], vec![stuck]);
     let hint = only(&now, Some(&before(&now)));
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "not-received"));
-    assert!(hint.evidence.contains("1000 messages wait, and hardly one was taken for 20 s"), "{hint}");
+    assert!(hint.evidence.contains("1000 messages wait, and the program took hardly any for 20 s"), "{hint}");
     assert!(hint.evidence.contains("ZMQ_RCVHWM"));
 }
 
@@ -194,10 +194,10 @@ fn few_unread_messages_give_a_hint_later() {
     assert_eq!((hint.level, hint.rule), (Level::Warning, "not-received"));
     assert!(
         hint.what
-            .contains("has not looked at ROUTER at tcp://*:1 since something came from tcp://10.0.0.7:40000"),
+            .contains("has not read ROUTER at tcp://*:1 since a message arrived from tcp://10.0.0.7:40000"),
         "{hint}"
     );
-    assert_eq!(hint.evidence, "1 message waits, as far as can be seen, for 12 s");
+    assert_eq!(hint.evidence, "1 message waits for 12 s (the counter may be too high)");
     // The program may still be processing the message.
     now.peers[0].last_in = NOW - 9 * SECOND;
     assert_eq!(hints(&now, Some(&before(&now))), []);
@@ -239,7 +239,7 @@ fn a_wrong_routing_id_is_told_beside_those_that_there_are() {
     let mut now = reading(router, vec![endpoint("tcp://*:1", true)], peers);
     let hint = only(&now, None);
     assert!(hint.what.ends_with("routing ids that no peer has, the last one to `diger`"), "{hint}");
-    assert_eq!(hint.evidence, "7 dropped so, 7 of them lately; its peers are `digger`, 0x00016162ff");
+    assert_eq!(hint.evidence, "7 dropped in total, 7 of them recently; its peers are `digger`, 0x00016162ff");
     now.peers.extend((3..10).map(|id| known(id, b"other")));
     assert!(only(&now, None).evidence.ends_with(", `other` and 6 others"));
     now.peers.clear();
@@ -258,18 +258,24 @@ fn a_reply_that_is_owed_is_told_where_it_is_owed() {
     earlier.sockets[0].out_of_turn = 10;
     let hint = only(&now, Some(&earlier));
     assert_eq!((hint.level, hint.rule, hint.peer), (Level::Trouble, "out-of-step", Some(3)));
-    assert_eq!(hint.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, and receives again");
-    assert_eq!(hint.evidence, "its request came 12 s ago; 30 calls were refused lately (EFSM), 40 in all");
+    assert_eq!(hint.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, but receives again");
+    assert_eq!(
+        hint.evidence,
+        "its request arrived 12 s ago; 30 calls were refused recently (EFSM), 40 in total"
+    );
     // The program seems to be processing the request.
     let hint = only(&now, Some(&before(&now)));
     assert_eq!((hint.level, hint.rule), (Level::Warning, "not-replied"));
-    assert_eq!(hint.evidence, "it came 12 s ago");
+    assert_eq!(hint.evidence, "the request arrived 12 s ago");
     // A REQ does not wait for a reply that was lost with a connection.
     now.peers[0].last_out = NOW;
     assert_eq!(hints(&now, Some(&before(&now))), []);
     // A call out of turn may also have another cause.
     now.peers[0].messages_out = 8;
-    assert_eq!(only(&now, None).what, "REP at tcp://*:5 is used out of turn");
+    assert_eq!(
+        only(&now, None).what,
+        "The program calls send and receive of REP at tcp://*:5 in the wrong order"
+    );
 }
 
 #[test]
@@ -281,8 +287,8 @@ fn a_request_that_is_sent_again_is_told() {
     let mut now = reading(asking, vec![endpoint("tcp://10.0.0.7:5", false)], vec![silent]);
     let hint = only(&now, None);
     assert_eq!((hint.level, hint.rule), (Level::Warning, "out-of-step"));
-    assert!(hint.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has come"), "{hint}");
-    assert_eq!(hint.evidence, "1 call was refused lately (EFSM), 1 in all");
+    assert!(hint.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has arrived"), "{hint}");
+    assert_eq!(hint.evidence, "1 call was refused recently (EFSM), 1 in total");
     // A relaxed REQ does not wait for the earlier reply once a later one has arrived.
     (now.sockets[0].out_of_turn, now.sockets[0].options) = (0, crate::Options::REQ_RELAXED);
     assert_eq!(only(&now, None).rule, "no-reply");
@@ -343,7 +349,10 @@ fn an_end_that_waits_says_for_what() {
     let hint = only(&now, None);
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "linger"));
     assert!(hint.what.contains("tcp://10.0.0.9:1"), "{hint}");
-    assert!(hint.evidence.contains("5 messages, waiting for 9 s; ZMQ_LINGER waits for ever"), "{hint}");
+    assert!(
+        hint.evidence.contains("5 messages, waiting for 9 s; ZMQ_LINGER lets them wait for ever"),
+        "{hint}"
+    );
     // Sockets that were not closed also hold up the process.
     (now.sockets[0].state, now.sockets[0].queued_out) = (SocketState::Open, 0);
     assert_eq!(only(&now, None).rule, "open-at-exit");

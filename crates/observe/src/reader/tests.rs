@@ -84,7 +84,7 @@ fn another_version_is_said_and_nothing_else_is_taken_for_one() {
     assert!(matches!(parse(&bytes), Err(ReadError::Version(9))));
     bytes[0] = b'X';
     assert!(matches!(parse(&bytes), Err(ReadError::Foreign)));
-    assert!(matches!(parse(&[]), Err(ReadError::Cut)));
+    assert!(matches!(parse(&[]), Err(ReadError::Incomplete)));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_changed_byte_of_an_image_is_found() {
     for at in HEADER..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 0x10;
-        assert!(matches!(parse(&changed), Err(ReadError::Cut)), "byte {at}");
+        assert!(matches!(parse(&changed), Err(ReadError::Incomplete)), "byte {at}");
     }
 }
 

@@ -43,7 +43,7 @@ fn ready(properties: &[(&str, &[u8])]) -> Vec<u8> {
 
 fn frame(flags: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_header(&mut out, flags, body.len() as u64);
+    append_header(&mut out, flags, body.len() as u64);
     out.extend_from_slice(body);
     out
 }

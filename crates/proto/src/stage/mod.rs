@@ -33,7 +33,7 @@ use crate::socket_type::SocketType;
 // Joins two stages: the stage of the version, and the stage of the mechanism.
 pub(crate) use chain::chain;
 pub use raw::raw;
-pub(crate) use v1::put_header as put_v1_header;
+pub(crate) use v1::append_header as put_v1_header;
 
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {
@@ -47,8 +47,8 @@ pub trait Stage: Send {
     /// lock of the stage. Does not block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
-    /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message
-    /// boundary.
+    /// Takes whole frames of the connection itself (PING, PONG) at a message boundary, and appends
+    /// the bytes to write to the peer. The caller and the locks are those of `seal`.
     fn seal_control(&mut self, frames: &[u8], out: &mut Vec<u8>) {
         self.seal(frames, out);
     }
@@ -70,8 +70,8 @@ pub trait Stage: Send {
         false
     }
 
-    /// Ends the connection from this side: appends the bytes that announce the end to the peer.
-    /// They must be the last bytes of the connection.
+    /// Ends the connection from this side: appends the bytes that announce the end to the peer. No
+    /// other bytes may follow on the connection.
     fn close(&mut self, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes held back in both directions together, waiting for more input.

@@ -6,7 +6,7 @@
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
 use crate::error::ProtocolError;
-use crate::frame::{decode_header, put_header};
+use crate::frame::{append_header, decode_header};
 
 /// Returns the stage between plain 3.1 frames and a peer that does not speak ZMTP.
 pub fn raw() -> Box<dyn Stage> {
@@ -31,7 +31,7 @@ impl Stage for Raw {
 
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if !wire.is_empty() {
-            put_header(out, 0, wire.len() as u64);
+            append_header(out, 0, wire.len() as u64);
             out.extend_from_slice(wire);
         }
         Ok(())

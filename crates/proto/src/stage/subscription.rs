@@ -7,7 +7,7 @@
 use super::rewrite::Head;
 use crate::command::{cancel_prefix, subscribe_prefix};
 use crate::error::{ProtocolError, Violation};
-use crate::frame::{COMMAND, Header, MAX_BODY, decode_header, put_header};
+use crate::frame::{COMMAND, Header, MAX_BODY, append_header, decode_header};
 
 /// Kind of a plain command, judged by the first bytes of its body.
 enum Kind {
@@ -41,7 +41,7 @@ pub(super) fn seal_head(
         }
         Kind::Other => {
             if commands {
-                put_header(out, COMMAND, header.body_len);
+                append_header(out, COMMAND, header.body_len);
             }
             Ok(Head::Frame { consumed, body: header.body_len, keep: commands })
         }
@@ -71,12 +71,12 @@ pub(super) fn open_head(
             if body_len > MAX_BODY {
                 return Err(Violation::FrameLength.into());
             }
-            put_header(out, COMMAND, body_len);
+            append_header(out, COMMAND, body_len);
             out.extend_from_slice(prefix);
             return Ok(Head::Frame { consumed: consumed + 1, body: topic_len, keep: true });
         }
     }
-    put_header(out, header.flags, header.body_len);
+    append_header(out, header.flags, header.body_len);
     Ok(Head::Frame { consumed, body: header.body_len, keep: true })
 }
 

@@ -19,7 +19,7 @@ const HELD: usize = 40;
 
 fn message(flags: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    frame::put_header(&mut out, flags, body.len() as u64);
+    frame::append_header(&mut out, flags, body.len() as u64);
     out.extend_from_slice(body);
     out
 }

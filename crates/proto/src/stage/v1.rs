@@ -22,7 +22,7 @@ pub(super) fn v1(ours: SocketType) -> Box<dyn Stage> {
 }
 
 /// Appends the header of a 1.0 frame.
-pub(crate) fn put_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
+pub(crate) fn append_header(out: &mut Vec<u8>, flags: u8, body_len: u64) {
     let len = body_len + 1;
     match u8::try_from(len) {
         Ok(short) if short < 0xFF => out.push(short),
@@ -44,7 +44,7 @@ struct V1 {
 
 impl Stage for V1 {
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
-        if self.seal.push(plain, out, |bytes, out| seal_head(bytes, out, false, put_header)).is_err() {
+        if self.seal.push(plain, out, |bytes, out| seal_head(bytes, out, false, append_header)).is_err() {
             self.seal.discard();
         }
     }

@@ -9,7 +9,7 @@ use super::Stage;
 use super::rewrite::{Head, Rewriter};
 use super::subscription::{open_head, seal_head};
 use crate::error::{ProtocolError, Violation};
-use crate::frame::{COMMAND, decode_header, put_header};
+use crate::frame::{COMMAND, append_header, decode_header};
 use crate::socket_type::SocketType;
 
 pub(super) fn v2(ours: SocketType) -> Box<dyn Stage> {
@@ -44,7 +44,7 @@ impl V2 {
 impl Stage for V2 {
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         let commands = self.commands;
-        if self.seal.push(plain, out, |bytes, out| seal_head(bytes, out, commands, put_header)).is_err() {
+        if self.seal.push(plain, out, |bytes, out| seal_head(bytes, out, commands, append_header)).is_err() {
             self.seal.discard();
         }
     }
@@ -57,7 +57,7 @@ impl Stage for V2 {
             }
             let Some(header) = decode_header(bytes)? else { return Ok(Head::Short) };
             if header.is_command() {
-                put_header(out, COMMAND, header.body_len);
+                append_header(out, COMMAND, header.body_len);
                 return Ok(Head::Frame { consumed: header.header_len, body: header.body_len, keep: true });
             }
             let head = open_head(&header, bytes, out, *takes_subscriptions && !*inside_message)?;

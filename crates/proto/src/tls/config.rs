@@ -23,8 +23,8 @@ pub enum BadCredentials {
     /// There is no key, or no usable key.
     Key,
     /// The key belongs to another certificate.
-    OtherKey,
-    /// There are no trusted certificates, or one of them is invalid.
+    KeyMismatch,
+    /// The text of the trusted certificates has no certificate, or an invalid one.
     Trust,
     /// No certificate can have this name.
     Name,
@@ -35,7 +35,7 @@ impl fmt::Display for BadCredentials {
         f.write_str(match self {
             Self::Certificate => "the certificate is missing or not valid PEM",
             Self::Key => "the key is missing, not valid PEM, or of an unsupported kind",
-            Self::OtherKey => "the key belongs to another certificate",
+            Self::KeyMismatch => "the key belongs to another certificate",
             Self::Trust => "the trusted certificates are missing, or one of them is not valid PEM",
             Self::Name => "no certificate can have the name of the server",
         })
@@ -67,7 +67,7 @@ impl Versions {
 #[derive(Clone)]
 pub struct TlsConfig {
     pub(super) side: Side,
-    pub(super) number: u64,
+    pub(super) revision: u64,
 }
 
 #[derive(Clone)]
@@ -81,8 +81,9 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 impl TlsConfig {
-    /// Makes a server. With `clients`, in PEM, a client must show a certificate that leads to one
-    /// of them. If `clients` holds no certificate, every client is refused.
+    /// Makes a server. With `clients` (certificates in PEM), a client must show a certificate that
+    /// is one of them, or whose chain ends at one of them. An empty `clients` is valid, and then
+    /// the server refuses every client.
     ///
     /// # Errors
     /// Returns [`BadCredentials`] if something is missing, malformed, or does not belong together.
@@ -107,17 +108,19 @@ impl TlsConfig {
         let mut config = builder.with_cert_resolver(Arc::new(shows));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, number: 0 })
+        Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, revision: 0 })
     }
 
-    /// Makes a client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER).
-    /// It shows `own` if the server asks for a certificate. With a `name`, the server has to prove
-    /// that name. Without a `name`, the client only sends `host`, the host that it connected to, to
-    /// the server.
+    /// Makes a client that trusts the certificates in `trusted` (PEM) and in `further` (DER). The
+    /// client shows `own` if the server requests a certificate.
+    ///
+    /// With `name`, the server has to prove that name, unless its certificate is itself in
+    /// `trusted`; the client sends `name` to the server. Without `name`, the client sends `host`,
+    /// the host that it connected to, and every trusted certificate is sufficient.
     ///
     /// # Errors
-    /// Returns [`BadCredentials`] for malformed certificates, and for a name that no certificate
-    /// can have.
+    /// Returns [`BadCredentials`] for malformed certificates, a faulty own key, and a name or host
+    /// that no certificate can have.
     pub fn client(
         trusted: &[u8],
         further: impl IntoIterator<Item = Vec<u8>>,
@@ -145,13 +148,17 @@ impl TlsConfig {
             None => builder.with_no_client_auth(),
         };
         config.resumption = Resumption::disabled();
-        Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, number: 0 })
+        Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, revision: 0 })
     }
 
-    /// Sets a number that distinguishes the verdicts of this configuration from those of others.
+    /// Sets the revision of this configuration. [`PeerCertificates`] contain the revision that
+    /// accepted the peer. So the caller recognises peers that an older revision accepted, and
+    /// checks them again.
+    ///
+    /// [`PeerCertificates`]: crate::PeerCertificates
     #[must_use]
-    pub fn numbered(self, number: u64) -> Self {
-        TlsConfig { number, ..self }
+    pub fn with_revision(self, revision: u64) -> Self {
+        TlsConfig { revision, ..self }
     }
 
     /// True if a server would accept a client with these certificates now. A server without a list

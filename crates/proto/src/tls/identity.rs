@@ -46,7 +46,7 @@ impl Identity<'_> {
                 (None, Some(last)) => last.cert.push(certificate),
                 (None, None) => {
                     ParsedCertificate::try_from(&certificate).map_err(|_| BadCredentials::Certificate)?;
-                    return Err(BadCredentials::OtherKey);
+                    return Err(BadCredentials::KeyMismatch);
                 }
             }
         }

@@ -155,7 +155,7 @@ fn server_sends_the_certificate_for_the_requested_name() {
     let keys = [own_key, server_key].concat();
     let server = |certificates, key| TlsConfig::server(Identity { certificates, key }, None, Versions::Tls13);
     assert!(server(second, &keys).is_ok());
-    assert_eq!(server(&[ca, second].concat(), server_key).err(), Some(BadCredentials::OtherKey));
+    assert_eq!(server(&[ca, second].concat(), server_key).err(), Some(BadCredentials::KeyMismatch));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn pinned_certificates_need_no_matching_name() {
 #[test]
 fn clients_prove_what_they_are() {
     let clients = certificates::CA.as_bytes();
-    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap().numbered(7);
+    let at = TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap().with_revision(7);
     let with = |own| TlsConfig::client(clients, [], own, Some("localhost"), "", Versions::Tls13).unwrap();
     let alice = identity(certificates::CLIENT, certificates::CLIENT_KEY);
     let mut ends = pair(&with(Some(alice)), &at);
@@ -276,7 +276,7 @@ fn credentials_are_checked_at_once() {
         (CERTIFICATE, &b""[..], BadCredentials::Key),
         (KEY, CERTIFICATE, BadCredentials::Certificate),
         (b"nonsense", b"nonsense", BadCredentials::Certificate),
-        (CERTIFICATE, certificates::SERVER_KEY.as_bytes(), BadCredentials::OtherKey),
+        (CERTIFICATE, certificates::SERVER_KEY.as_bytes(), BadCredentials::KeyMismatch),
     ] {
         assert_eq!(at(certificate, key, None), Some(fault));
         assert!(!fault.to_string().is_empty());
@@ -286,7 +286,7 @@ fn credentials_are_checked_at_once() {
     assert_eq!(to(b"nonsense", None, None), Some(BadCredentials::Trust));
     assert_eq!(to(CERTIFICATE, None, Some("no name")), Some(BadCredentials::Name));
     let wrong = Identity { certificates: CERTIFICATE, key: certificates::SERVER_KEY.as_bytes() };
-    assert_eq!(to(CERTIFICATE, Some(wrong), None), Some(BadCredentials::OtherKey));
+    assert_eq!(to(CERTIFICATE, Some(wrong), None), Some(BadCredentials::KeyMismatch));
 }
 
 #[test]

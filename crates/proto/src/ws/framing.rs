@@ -7,7 +7,7 @@
 
 use super::mask::{self, Masks};
 use crate::error::{ProtocolError, Violation};
-use crate::frame::{COMMAND, MAX_BODY, MORE, decode_header, put_header};
+use crate::frame::{COMMAND, MAX_BODY, MORE, append_header, decode_header};
 use crate::handshake::MAX_COMMAND;
 use crate::memory::extend;
 
@@ -341,7 +341,7 @@ impl Opener {
         let mut bytes = bytes;
         if let (Payload::Flags, Some((flags, body))) = (&self.payload, bytes.split_first()) {
             let flags = zmtp_flags(flags ^ self.mask[0])?;
-            put_header(out, flags, self.remaining + body.len() as u64);
+            append_header(out, flags, self.remaining + body.len() as u64);
             self.payload = Payload::Body;
             self.phase = 1;
             bytes = body;
@@ -366,7 +366,7 @@ impl Opener {
     fn put_together(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let message = self.fragments.take().unwrap_or_default();
         let (flags, body) = message.split_first().ok_or(Violation::WebSocketFrame)?;
-        put_header(out, zmtp_flags(*flags)?, body.len() as u64);
+        append_header(out, zmtp_flags(*flags)?, body.len() as u64);
         extend(out, body)
     }
 }

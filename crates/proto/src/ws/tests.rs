@@ -1,7 +1,7 @@
 use super::*;
 use crate::carrier::with_carrier;
 use crate::command::put_ping;
-use crate::frame::{COMMAND, MORE, put_header};
+use crate::frame::{COMMAND, MORE, append_header};
 use crate::handshake::MAX_COMMAND;
 use crate::session::{Established, Session, SessionConfig};
 use crate::{MechanismConfig, SocketType};
@@ -78,7 +78,7 @@ impl End {
 
 fn frame(flags: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_header(&mut out, flags, body.len() as u64);
+    append_header(&mut out, flags, body.len() as u64);
     out.extend_from_slice(body);
     out
 }

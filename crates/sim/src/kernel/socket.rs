@@ -387,7 +387,7 @@ impl Kernel {
         };
         let there = self.must(listener);
         if is_nowhere || is_lost || there.backlog.len() > there.backlog_limit {
-            // As on Linux, the request is not answered, and sent again.
+            // As on Linux, the SYN gets no answer, and the client sends it again.
             return match tries {
                 6 => self.schedule_after(0, Event::Reset(id, libc::ETIMEDOUT)),
                 _ => self.schedule_after(1_000_000_000 << tries, Event::Syn(id, tries + 1)),

@@ -288,7 +288,7 @@ fn run(tcp: bool, seeds: u64) {
         let mut pair = Pair::new(seed);
         pair.add_set();
         pair.add_set();
-        // One epoll set inside the other.
+        // Registers one epoll set in the other.
         let (outer, inner) = (pair.sets[0], pair.sets[1]);
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 7 };
         // SAFETY: the event outlives the call.

@@ -121,7 +121,7 @@ pub(super) fn bursts(stage: &mut Scenario, rng: &mut Rng) {
         std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
     }
     if !publishes {
-        assert_eq!(sender.statistic(0), sent.into(), "what the sender has counted");
+        assert_eq!(sender.statistic(0), sent.into(), "sent messages in the statistics of the sender");
     }
     busy.count_down();
     join(handles);

@@ -272,7 +272,7 @@ pub(super) fn rebind(stage: &mut Scenario, rng: &mut Rng) {
     join(handles);
 }
 
-/// One thread that waits for several PULL with `poll`.
+/// A thread that waits for several PULL sockets with one `poll`.
 pub(super) fn many(stage: &mut Scenario, rng: &mut Rng) {
     let lossy = stage.lossy;
     let ledger = stage.ledger();
@@ -320,7 +320,10 @@ pub(super) fn many(stage: &mut Scenario, rng: &mut Rng) {
         let was_busy = busy.remaining() > 0;
         let pulls_there = sent.len();
         let outcome = poller::poll(&mut items, lossy.then_some(LONG));
-        assert!(items.len() == pulls_there || items[pulls_there].revents == 0, "nothing is to be read");
+        assert!(
+            items.len() == pulls_there || items[pulls_there].revents == 0,
+            "poll reports an idle descriptor as readable"
+        );
         let ready: Vec<bool> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
         drop(items);
         match outcome {

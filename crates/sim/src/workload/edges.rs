@@ -86,7 +86,7 @@ pub(super) fn churn(stage: &mut Scenario, rng: &mut Rng) {
                 .filter(|topic| own.iter().any(|prefix| topic.starts_with(prefix)))
                 .map(|topic| topic.to_vec())
                 .collect();
-            assert_eq!(heard, wanted, "what is heard, with subscriptions to {own:?}");
+            assert_eq!(heard, wanted, "received topics, with subscriptions to {own:?}");
             peer.set(LINGER, 0);
         }));
     }
@@ -261,8 +261,8 @@ pub(super) fn room(stage: &mut Scenario, rng: &mut Rng) {
     });
 }
 
-/// Like [`room`], but each program is an event loop: one task waits for ZMQ_FD while another one
-/// polls. The first task is notified of new room and of new messages in spite of the polls.
+/// Each program is an event loop: one task waits for ZMQ_FD while another task polls the same
+/// socket. The first task must be notified of new room and of new messages in spite of the polls.
 pub(super) fn tasks(stage: &mut Scenario, rng: &mut Rng) {
     exchange(stage, rng, |peer, _| peer.run_two_tasks());
 }

@@ -23,8 +23,8 @@ pub(super) fn envelopes(stage: &mut Scenario, rng: &mut Rng) {
     errors();
 }
 
-/// Returns a message that does not start with an empty part and is not of
-/// [`Kind`](super::traffic::Kind).
+/// Returns a message that does not start with an empty part and is not of a kind in
+/// `super::traffic`.
 fn nonsense(rng: &mut Rng) -> Parts {
     (0..rng.between(1, 3)).map(|_| vec![rng.next() as u8; rng.between(1, 7) as usize]).collect()
 }

@@ -28,7 +28,7 @@ const MOST: i64 = 1024 * 1024;
 const SLACK: i64 = 128 * 1024;
 
 /// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well.
-/// Its output to them must not pile up.
+/// The memory for the PULL's unsent output must stay bounded.
 pub(super) fn flood(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
@@ -185,7 +185,7 @@ fn read_to_end(fd: i32) -> Vec<u8> {
             // Interrupted.
             continue;
         }
-        assert!(ready > 0, "it stays though it says nothing");
+        assert!(ready > 0, "a silent connection stays open");
         let mut bytes = [0_u8; 256];
         // SAFETY: pointer and length are the array's.
         let n = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };

@@ -205,7 +205,7 @@ pub(super) fn peers(stage: &mut Scenario, rng: &mut Rng) {
     assert_eq!(seen, names);
     for name in &names {
         let state = router.socket.peer_state(name).unwrap();
-        assert_eq!(state, 2, "what can be done with a peer that has sent nothing");
+        assert_eq!(state, 2, "state of a peer that has not sent a message");
         router.send(&[name.clone(), b"a question".to_vec()]).unwrap();
     }
     assert_eq!(router.socket.peer_state(b"nobody"), Err(Error::HostUnreachable));
@@ -384,7 +384,7 @@ pub(super) fn steered(stage: &mut Scenario, rng: &mut Rng) {
             for number in 0..count {
                 assert!(
                     seen.recv().unwrap() == kind.message(0, number),
-                    "what is captured is another message"
+                    "the captured message differs from the sent one"
                 );
             }
         }));

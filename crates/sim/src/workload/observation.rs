@@ -125,7 +125,7 @@ fn read() -> Option<Reading> {
         Ok(reading) => Some(reading),
         Err(ReadError::Missing | ReadError::Busy) => None,
         // The file is incomplete before its first snapshot.
-        Err(ReadError::Cut) => None,
+        Err(ReadError::Incomplete) => None,
         Err(fault) => panic!("{fault}"),
     }
 }

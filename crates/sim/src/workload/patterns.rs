@@ -339,7 +339,7 @@ fn router(stage: &mut Scenario, rng: &mut Rng) {
     let server = spawn("router", move || {
         let mut peer = Peer::new(&context, SocketType::Router, server_rng);
         peer.set(MANDATORY, 1);
-        // It never waits for one of its peers.
+        // Without a limit, the ROUTER never waits for one of its peers.
         peer.set(SNDHWM, 0);
         peer.bind_or_connect(&at, true);
         if lossy {
@@ -448,7 +448,8 @@ fn publish(stage: &mut Scenario, rng: &mut Rng) {
             endpoints.push(endpoint.clone());
         }
         let (mut rng, done, heard) = (fork(rng), done.clone(), heard.clone());
-        // This subscriber has received one message when all are sent.
+        // A late subscriber: it has received only one message when the publisher has sent all of
+        // them.
         let is_late = is_bulk && !waits && rng.chance(3);
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
@@ -510,11 +511,7 @@ fn publish(stage: &mut Scenario, rng: &mut Rng) {
     if !lossy {
         let (sent, dropped) = (publisher.statistic(0), publisher.statistic(4));
         let heard = heard.load(SeqCst);
-        assert_eq!(
-            (sent, sent + dropped),
-            (heard, wanted),
-            "what the publisher has counted, {dropped} dropped"
-        );
+        assert_eq!((sent, sent + dropped), (heard, wanted), "statistics of the publisher, {dropped} dropped");
     }
 }
 

@@ -36,11 +36,11 @@ const ZMQ_EVENTS: i32 = 15;
 /// Method by which a program waits for a socket.
 #[derive(Debug, Clone, Copy)]
 enum WaitMethod {
-    /// With the library's poll.
+    /// With the poll of the library.
     Poll,
-    /// With the system's, for ZMQ_FD.
+    /// With the poll of the system, for ZMQ_FD.
     Descriptor,
-    /// As an async task.
+    /// With `poll_ready`, as an async task.
     Task,
 }
 
@@ -56,7 +56,7 @@ impl Wake for Unpark {
 pub(super) struct Peer {
     pub(super) socket: Socket,
     pub(super) rng: Rng,
-    /// One call in this many does not wait.
+    /// Of this many calls, one does not wait.
     polls: u64,
     waits: WaitMethod,
     /// True if the peer waits for messages without a limit.
@@ -65,9 +65,9 @@ pub(super) struct Peer {
     patience: Duration,
     /// Events of the last poll, which the next call must find.
     promised: i16,
-    /// One wait for ZMQ_FD in this many is shared with another task, which polls. 0 for none.
+    /// Of this many waits for ZMQ_FD, one is shared with another task, which polls. 0 for none.
     tasks: u64,
-    /// One call in this many follows a pause; and the longest pause in microseconds.
+    /// Of this many calls, one follows a pause; and the longest pause in microseconds.
     pauses: (u64, u64),
 }
 
@@ -362,7 +362,7 @@ impl Peer {
                 Err(Error::Interrupted) => {}
                 Err(Error::Again) if polls => {
                     assert!(parts.is_empty(), "the rest of a message is not there");
-                    assert_eq!(self.promised & POLLIN, 0, "POLLIN, and nothing to receive");
+                    assert_eq!(self.promised & POLLIN, 0, "POLLIN without a message to receive");
                     self.poll(POLLIN)?;
                 }
                 Err(error) => {

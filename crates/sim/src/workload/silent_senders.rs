@@ -171,7 +171,11 @@ pub(super) fn joiners(stage: &mut Scenario, rng: &mut Rng) {
         }
         std::thread::sleep(LONG);
         let came = heard.load(SeqCst);
-        assert_eq!(came, publisher.statistic(0), "what is heard, and what the publisher has counted");
+        assert_eq!(
+            came,
+            publisher.statistic(0),
+            "received messages, and sent messages in the statistics of the publisher"
+        );
         world::progress();
         std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
     }
@@ -202,7 +206,7 @@ pub(super) fn crossed(stage: &mut Scenario, rng: &mut Rng) {
     for _ in 0..rng.between(1, 6) {
         let before = sent;
         let most = kind.count_many(rng);
-        // One after the other, or in turns, until both are refused for long.
+        // The senders send one after the other, or in turns, until both have been refused for long.
         let mut refused = [0, 0];
         while refused
             .iter()
@@ -285,7 +289,7 @@ pub(super) fn batches(stage: &mut Scenario, rng: &mut Rng) {
         world::progress();
         std::thread::sleep(Duration::from_micros(rng.spread(1, 10_000)));
     }
-    assert_eq!(sender.statistic(0), sent.into(), "what the sender has counted");
+    assert_eq!(sender.statistic(0), sent.into(), "sent messages in the statistics of the sender");
     busy.count_down();
     join(vec![hearer]);
     ledger.check_complete(&[(0, sent)]);

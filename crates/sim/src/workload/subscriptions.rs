@@ -203,7 +203,7 @@ pub(super) fn manual(stage: &mut Scenario, rng: &mut Rng) {
                 assert_eq!(parts.len(), 2);
                 letters += 1;
             }
-            other => panic!("a message that nobody has sent: {other:?}"),
+            other => panic!("a message that was never sent: {other:?}"),
         }
     }
     assert!(letters <= usize::from(count));
@@ -268,7 +268,7 @@ pub(super) fn groups(stage: &mut Scenario, rng: &mut Rng) {
             }
             let wanted: Vec<u32> =
                 (0..count).filter(|number| own.contains(&group(u64::from(*number) % 6))).collect();
-            assert_eq!(heard, wanted, "what is heard in {own:?}");
+            assert_eq!(heard, wanted, "received messages of the groups {own:?}");
         }));
     }
     let mut radio = Peer::new(&stage.context(rng), SocketType::Radio, fork(rng));

@@ -99,7 +99,7 @@ fn run_successive_peers(stage: &mut Scenario, rng: &mut Rng, looks_away: bool) {
                 peer.set(LINGER, 20_000);
             }
             let leaves = match waits && rng.chance(2) {
-                // It still exists when the next one connects.
+                // This socket still exists when the next one connects.
                 true => stays.replace((peer, context)),
                 false => Some((peer, context)),
             };

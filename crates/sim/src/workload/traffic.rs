@@ -118,9 +118,7 @@ impl Ledger {
     pub(super) fn record(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
         crate::world::progress();
         let first = parts.first().map(Vec::as_slice).unwrap_or_default();
-        let Some(head) = first.first_chunk::<8>() else {
-            panic!("a message that nobody has sent: {first:?}")
-        };
+        let Some(head) = first.first_chunk::<8>() else { panic!("a message that was never sent: {first:?}") };
         let sender = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
         let number = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
         let wanted = self.kind.message(sender, number);

@@ -20,7 +20,7 @@ const MOST: u32 = 300;
 
 pub(super) struct Delays {
     rng: Rng,
-    /// One place in this many is drawn.
+    /// Inverse of the probability that a place in the code is chosen for a delay.
     one_in: u64,
     /// Open addressing by the key of each place. No two places share an entry, and places are drawn
     /// in the order in which threads first come to them: a seed does the same when lines move.

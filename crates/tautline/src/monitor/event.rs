@@ -148,9 +148,9 @@ pub enum EventKind {
     Stopped,
     /// An event that this version of the library does not know.
     Other {
-        /// Its number in `zmq.h`.
+        /// Number of the event in `zmq.h`.
         number: u64,
-        /// Its values.
+        /// Values of the event.
         values: Vec<u64>,
     },
 }

@@ -55,9 +55,9 @@ pub enum TapEvent {
 
 /// Reason why a tapped process closed the tap.
 pub enum CloseReason {
-    /// It has terminated its contexts and may still run.
+    /// The process has terminated its contexts and may still run.
     Closed,
-    /// It was killed, has crashed, or has exited without terminating its contexts.
+    /// The process was killed, has crashed, or has exited without terminating its contexts.
     Died,
 }
 

@@ -22,11 +22,13 @@ enum Thought {
 /// Time at which the I/O thread releases the chore.
 #[derive(Clone, Copy, PartialEq)]
 enum ReleaseTime {
-    /// Before the work: the sweep.
+    /// Before the work, as the sweep does.
     First,
-    /// After the work, followed by one more look: the residual watch, the rounds over a log.
+    /// After the work, followed by one more check, as the residual watch and the rounds over a log
+    /// do.
     Last,
-    /// Before the work, when its time is over and the owner has not worked since: the ringing.
+    /// Before the work, if the time is over and the owner has not worked since: the wake-ups of
+    /// inproc receivers.
     Late,
 }
 

@@ -17,7 +17,7 @@ impl Connection {
     }
 
     /// Owner, after publishing: returns true if the I/O thread has written queued bytes since the
-    /// last call. One load; clears the hint.
+    /// last call, and clears that hint. Costs one load if the hint is not set.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         self.hint.take()
@@ -40,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// Makes the I/O thread watch the queued bytes. One load if it already does.
+    /// Makes the I/O thread watch the queued bytes. Costs one load if it already does.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
         if self.residual_mark.claim_handover() {
@@ -48,8 +48,8 @@ impl Connection {
         }
     }
 
-    /// Owner: like `watch_residual`, at `now` (ticks). Returns true if the call took longer than a
-    /// few nanoseconds.
+    /// Owner: makes the I/O thread watch the queued bytes, at `now` (ticks). `rest` names the
+    /// thread that will write them. Returns true if the call took longer than a few nanoseconds.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Deferred) -> bool {
         self.worked_at.store((now & !1) | u64::from(rest == Deferred::Predicted), Relaxed);

@@ -8,7 +8,7 @@ use tautline_io::clock;
 /// Values that the reader of a connection notes at each arrival.
 #[derive(Default)]
 pub(crate) struct Liveness {
-    /// Grows with each arrival.
+    /// Number of arrivals so far. Wraps around.
     arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
     /// Time to live that the peer's last PING granted, in deciseconds. 0 for unlimited.
     // Relaxed: behind the task that informs the I/O thread (`IoSide::granted_ttl`); a later value
@@ -20,7 +20,7 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// Notes an arrival. Only one thread at a time reads and counts. The exception is an owner that
-    /// parts with the peer; the session is then over.
+    /// gives up the connection, which ends the session.
     pub(super) fn arrived(&self) {
         self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
         if self.granted_ttl_ds.load(Relaxed) != 0 {

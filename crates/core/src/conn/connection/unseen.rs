@@ -1,6 +1,7 @@
-//! Events that an owner which is elsewhere has not seen yet. Peers may come and go any number of
-//! times before the owner looks. So we keep only the state that the owner needs: the last peer of a
-//! connection that is made again and again, and the messages of a peer that came and left.
+//! Events that the owner has not seen yet, because it does not call the socket. Peers may connect
+//! and leave any number of times before the owner processes its news. So we keep only the state
+//! that the owner needs: the last peer of a connection that reconnects, and the messages of a peer
+//! that has connected and left.
 
 use super::Connection;
 use crate::conn::{NewPipe, News, PeerInfo};
@@ -25,7 +26,7 @@ pub(super) struct UnseenEvents {
 pub(crate) struct FinishedHandshakes {
     /// The last peer.
     pub(crate) peer: Box<PeerInfo>,
-    /// True if the connection's first handshake is among them.
+    /// True if these handshakes include the connection's first one.
     pub(crate) first: bool,
     /// Number of the other handshakes.
     pub(crate) reconnects: u64,
@@ -57,7 +58,8 @@ impl Connection {
     /// Driver: notes that the connection has ended permanently. Notifies the owner, unless the
     /// owner has not seen the peer and the peer left no messages.
     pub(crate) fn finish(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `is_void`, which then sees everything that has come.
+        // Release pairs with the Acquire in `is_unknown_to_owner`, which then sees all messages
+        // that have arrived.
         self.unseen.finished.store(true, Release);
         self.inbox.push(News::Ended(self.clone()));
         if self.token().is_none() {

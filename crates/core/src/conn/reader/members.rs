@@ -27,10 +27,10 @@ pub(super) struct Member {
     pub(super) silent: bool,
     /// True if there are bytes to read that the member's descriptor does not report.
     pub(super) eager: bool,
-    /// True if the set reports these bytes.
+    /// True if the set reports the unread bytes of this member.
     unread_reported: bool,
-    /// True if the member's own registration reports them, because there is no extra descriptor: it
-    /// waits for writability, which is almost always given.
+    /// True if the member's own registration reports its unread bytes, because there is no extra
+    /// descriptor. The registration then waits for writability, which is almost always given.
     writable: bool,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Members {
     pub(super) vacant: Vec<usize>,
     pub(super) count: u32,
     pub(super) events: Vec<Event>,
-    /// True if the last look at all members has found bytes of an incomplete message. There may be
-    /// more bytes.
+    /// True if the last read of all members has found bytes of an incomplete message. The rest of
+    /// the message may have arrived since.
     pub(super) partly: bool,
     /// True if the set's descriptor was given away: all members must be registered in it.
     pub(super) watched: bool,
@@ -82,7 +82,7 @@ pub(super) struct Members {
     pub(super) own_reads: u32,
     /// Number of members whose unread bytes the set reports.
     unread: u32,
-    /// Readable while there are such members. Created for the first of them.
+    /// Extra descriptor, readable while `unread` is not 0. Created when it is first needed.
     bell: Option<WakeFd>,
 }
 

@@ -45,7 +45,7 @@ impl Attempt {
         }
     }
 
-    /// Takes out the try for which `is_it` is true.
+    /// Removes and returns the try for which `is_it` is true.
     fn take(&mut self, is_it: impl Fn(&Try) -> bool) -> Option<Try> {
         let Attempt::Connecting(tries) = self else { return None };
         let taken = tries.iter().position(is_it).map(|at| tries.remove(at));
@@ -96,7 +96,7 @@ impl ConnectAttempts {
 
 impl Dialer {
     /// Handles the resolver's answer.
-    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::Outcome) {
+    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::LookupResult) {
         if !lock(&self.state).is_waiting() {
             return;
         }
@@ -136,7 +136,7 @@ impl Dialer {
         }
     }
 
-    /// Waits for the system to connect.
+    /// Registers a stream that the system is connecting, and starts the timer of the try.
     fn wait_for(
         self: &Arc<Self>,
         turn: &mut EventLoop,

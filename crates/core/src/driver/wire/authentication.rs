@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// Refuses the peer, and tells the peer.
+    /// Refuses the peer, and sends the status and the reason to the peer.
     fn refuse(&self, status: u16, reason: Vec<u8>, because: &str) {
         let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
         let claim = claim.map(|claim| Claim { reason, ..*claim });
@@ -80,7 +80,7 @@ impl Wire {
                 answer => (answer, handshake.inquiry.take()),
             }
         };
-        // Drop it without the lock, because this notifies the handler.
+        // Drop the inquiry after the lock is released, because dropping it notifies the handler.
         drop(inquiry);
         match answer {
             ReplyState::Given(Ok(verdict)) if verdict.status == 200 => {

@@ -101,8 +101,8 @@ pub(in crate::driver) fn is_silent(wire: &Wire) -> bool {
     matches!(&lock(&wire.state).phase, Phase::Handshake(handshake) if handshake.is_silent())
 }
 
-/// The user that the policy knows by the peer's key. A user id from the authentication handler has
-/// priority.
+/// The user to whom the policy assigns the peer's key. A user id from the authentication handler
+/// has priority.
 pub(super) fn key_owner(wire: &Wire, verdict: Option<&ZapReply>) -> Option<Arc<str>> {
     let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
     let state = lock(&wire.state);

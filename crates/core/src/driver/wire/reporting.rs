@@ -15,8 +15,8 @@ use tautline_proto::zap::ZapReply;
 use tautline_proto::{AuthFailure, PeerCertificates, ProtocolError};
 
 impl Wire {
-    /// Collects the metadata that messages of this peer carry. If a name occurs more than once, the
-    /// first counts. The order is: facts that we know, the handler's reply, the client's
+    /// Collects the metadata that messages of this peer carry. If a name occurs more than once, its
+    /// first value counts. The order is: our own facts, the ZAP handler's reply, the client's
     /// certificate, the peer's own properties.
     pub(super) fn peer_info(
         &self,
@@ -36,7 +36,7 @@ impl Wire {
             [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
         });
         let certified = shown.iter().map(|shown| (USER_ID, shown.user.as_bytes()));
-        // A peer's own claim about its user does not count.
+        // Ignore a `User-Id` that the peer itself has sent.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
         let all = known.into_iter().chain(owner).chain(judged).chain(certified).chain(limit_properties(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));

@@ -29,7 +29,7 @@ impl Publisher {
         }
     }
 
-    /// As `apply`, limited to the granted topics.
+    /// Applies a peer's subscription or cancellation, limited to the granted topics.
     #[cold]
     fn apply_granted(
         &mut self,
@@ -59,7 +59,8 @@ impl Publisher {
         }
     }
 
-    /// As `give`, limited to the granted topics.
+    /// Subscribes or unsubscribes the peer that the program has heard of last (ZMQ_XPUB_MANUAL),
+    /// limited to the granted topics.
     #[cold]
     pub(super) fn apply_manual_granted(
         &mut self,

@@ -38,10 +38,11 @@ struct Tag(u8);
 
 impl Tag {
     const EMPTY: Tag = Tag(0);
-    /// There may be several topics.
+    /// The bucket may have several topics.
     const SEVERAL: Tag = Tag(u8::MAX);
 
-    /// The only topic has this hash, whose lowest bits are the bucket.
+    /// Returns the tag of a bucket with one topic. The lowest bits of `hash`, the hash of the
+    /// topic, are the bucket.
     #[inline]
     fn only(hash: u32) -> Tag {
         Tag((hash >> 25) as u8 + 1)
@@ -59,7 +60,8 @@ pub(super) struct Slot<V> {
 
 #[derive(Debug)]
 struct Segment<V> {
-    /// As many slots as were in use at the same time. No memory while the segment is unused.
+    /// Has the length of the largest number of slots that were in use at the same time. Holds no
+    /// memory while the segment is unused.
     slots: Vec<Option<Slot<V>>>,
     used: usize,
     /// Bits of the `slots` that are not in use.
@@ -112,7 +114,7 @@ pub(super) struct Slots<V> {
     /// The first slot of each bucket. There are two to four buckets for each topic, so most have at
     /// most one topic.
     heads: Vec<BucketLink>,
-    /// By bucket.
+    /// Summary of each bucket, indexed by the number of the bucket.
     tags: Vec<Tag>,
     len: usize,
     hash: SeededHash,

@@ -10,7 +10,7 @@
 
 use crate::error::{NoMemory, check_memory};
 
-/// No topic ends here.
+/// Slot of a node at which no topic ends.
 const NO_SLOT: u32 = u32::MAX;
 /// Labels up to this length are stored in the node.
 const SHORT: usize = 8;
@@ -48,7 +48,7 @@ struct Node {
     short: u8,
     /// Numbers of children that begin with a byte below 64, 128 and 192.
     before: [u8; 3],
-    /// First bytes of the children's labels, a bit each.
+    /// Set of the first bytes of the children's labels: one bit for each byte value.
     firsts: [u64; 4],
     /// Index of the first child. The children are in order of their first bytes.
     children: u32,
@@ -81,8 +81,8 @@ impl Node {
     const BLANK: Node =
         Node { word: 0, slot: NO_SLOT, short: 0, before: [0; 3], firsts: [0; 4], children: 0, label: 0 };
 
-    /// The place of the child whose label begins with `byte`, or as an error the place where it
-    /// would be.
+    /// The index of the child whose label begins with `byte`. If there is none, returns the index
+    /// for such a child as an error.
     #[inline]
     fn place(&self, byte: u8) -> Result<usize, usize> {
         let index = usize::from(byte >> 6);
@@ -141,7 +141,8 @@ impl Trie {
         self.labels.try_reserve(2)?;
         self.vacant_labels.try_reserve(2)?;
         self.vacant.iter_mut().try_for_each(|vacant| vacant.try_reserve(2))?;
-        // Its label, a copy of it, and the two labels that it is split into.
+        // Memory for the label of the topic, a copy of it, and the two labels that it is split
+        // into.
         check_memory(3 * bytes)
     }
 

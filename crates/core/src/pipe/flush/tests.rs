@@ -11,14 +11,14 @@ impl Chore for Swept {
     }
 }
 
-/// A hint is used up by the message that sees it. If that one is left to the sweep, nothing is
-/// decided for those that come after the sweep.
+/// The message that sees a hint consumes it. If that message is left to the sweep, the messages
+/// after the sweep must still be flushed or watched.
 #[test]
 fn messages_after_a_sweep_are_covered_despite_a_hint() {
     let (new, _peer) = open_pipe(&Arc::<MockIoSide>::default(), None, |_| ());
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);
-    // Another thread was writing when the last message came. Now it has written, and has let go.
+    // Another thread was writing when the last message came. That thread has now finished.
     pipe.outgoing.flush.record_no_write();
     connection.give_hint();
     assert!(connection.sweep_mark.set());
@@ -30,8 +30,8 @@ fn messages_after_a_sweep_are_covered_despite_a_hint() {
     assert!(!connection.has_pending() || connection.residual_mark.is_set());
 }
 
-/// A flush that finds no session leaves the messages to the session that begins. Those that come
-/// after that are written, or looked after.
+/// A flush without a session leaves the messages to the next session. Messages after the start of
+/// that session are flushed or watched.
 #[test]
 fn messages_after_session_start_are_flushed() {
     let new = unopened_pipe(&Arc::<MockIoSide>::default(), |_| ());
@@ -44,7 +44,8 @@ fn messages_after_session_start_are_flushed() {
     assert!(!connection.has_pending() || connection.residual_mark.is_set());
 }
 
-/// The same before the owner sleeps.
+/// A flush before the owner sleeps, without a session, leaves the messages to the next session.
+/// Messages after the start of that session are flushed or watched.
 #[test]
 fn messages_after_sleep_without_session_are_flushed() {
     let new = unopened_pipe(&Arc::<MockIoSide>::default(), |_| ());
@@ -58,17 +59,18 @@ fn messages_after_sleep_without_session_are_flushed() {
     assert!(!connection.has_pending() || connection.residual_mark.is_set());
 }
 
-/// A flush that finds another thread writing leaves to the watch what that one may not have seen.
+/// If another thread is writing during a flush, the residual watch covers the messages that this
+/// thread may have missed.
 #[test]
 fn messages_left_to_a_busy_pump_are_covered() {
     let (new, _peer) = open_pipe(&Arc::<MockIoSide>::default(), None, |_| ());
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);
-    // As in a corked batch.
+    // Delays the next check of the flush rule, as a corked batch does.
     pipe.outgoing.flush.ask_after(8);
     pipe.send(&mut Part::copied(b"behind a PONG", false)).unwrap();
     assert!(connection.has_pending() && !connection.residual_mark.is_set());
-    // What is called meanwhile finds the pump locked, as by another thread.
+    // During this call the pump is locked, as if another thread were writing.
     let written = connection.write_through(0, b"another", None, || {
         pipe.outgoing.flush(&pipe.link);
         true

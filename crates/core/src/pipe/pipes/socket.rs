@@ -33,7 +33,7 @@ impl SocketPipes {
     }
 
     /// Enables or disables the tap. While it is enabled, each part takes the slow path, where the
-    /// owner can check it. `Looks::listens` and `has_closing` are then always true.
+    /// owner can check it. `SendChecks::is_enabled` and `has_closing` are then always true.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
         self.send_checks.set_tapped(tapped);
@@ -101,7 +101,7 @@ impl SocketPipes {
         self.0.end(id);
     }
 
-    /// Returns the ids of all pipes, separate from the pipes.
+    /// Returns a copy of the ids of all pipes, so that the caller can change the pipes.
     pub(crate) fn all(&self) -> Vec<PipeId> {
         let slots = self.slots.all().iter().enumerate();
         slots.filter(|(_, slot)| slot.is_some()).map(|(index, _)| PipeId(index as u32)).collect()
@@ -155,7 +155,7 @@ impl SocketPipes {
         self.flush_deferred(|pipe| pipe.outgoing.flush(&pipe.link));
     }
 
-    /// Flushes the bytes that were left because of a cork, unless they are part of a stream.
+    /// Flushes the bytes that stayed queued because of a cork, unless they are part of a stream.
     pub(crate) fn end_batch(&mut self) {
         self.flush_deferred(|pipe| pipe.outgoing.end_batch(&pipe.link));
     }
@@ -174,8 +174,8 @@ impl SocketPipes {
         *lock(&self.shared.unflushed) = left;
     }
 
-    /// Releases the memory of queues that the sweep has written. While the sweep is at work, they
-    /// wait.
+    /// Releases the memory of queues that the sweep has written. While the sweep is at work, these
+    /// queues keep their memory.
     fn release_swept(&mut self) {
         let swept = {
             let mut unrested = lock(&self.shared.unreleased);
@@ -225,15 +225,16 @@ impl SocketPipes {
         self.inproc > 0
     }
 
-    /// True if an inproc peer may wake this socket by a look alone. A sleep must then be announced
-    /// with the heavy barrier. False if all inproc peers are publishers with other receivers,
-    /// because these ring.
+    /// True if an inproc peer may check without a fence whether this owner sleeps. The owner must
+    /// then announce its sleep with the heavy barrier. False if all inproc peers are publishers
+    /// with several receivers, which use a full fence.
     pub(crate) fn peers_check_sleep(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::peer_uses_ring);
         self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
     }
 
-    /// Returns true, once, if a message was refused only because it was one too many in a burst.
+    /// Returns true, once, if a message was refused only because its burst exceeded the high-water
+    /// mark.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
         self.slots
             .all_mut()

@@ -29,7 +29,7 @@ macro_rules! flag {
     ($atomic:ty) => {
         impl Flag for $atomic {
             fn load(&self) -> u32 {
-                // Relaxed: fence, of `ask` and `is_asked_for`.
+                // Relaxed: fence, of `request` and `take_request`.
                 Self::load(self, Relaxed)
             }
 

@@ -126,7 +126,7 @@ impl RegionWriter {
     }
 
     fn publish(&self) {
-        // Release pairs with the Acquire in `Consumer::look`.
+        // Release pairs with the Acquire in `RegionReader::load_tail`.
         self.region.header().tail.0.store(self.tail, Release);
     }
 
@@ -180,7 +180,7 @@ impl RegionReader {
     }
 
     fn load_tail(&mut self) -> io::Result<()> {
-        // Acquire pairs with the Release in `Producer::show`.
+        // Acquire pairs with the Release in `RegionWriter::publish`.
         let tail = self.region.header().tail.0.load(Acquire);
         if tail.checked_sub(self.head).is_none_or(|n| n > CAPACITY as u64) {
             return Err(broken());

@@ -16,15 +16,21 @@ pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &
         return None;
     }
     let advice = match endpoint.error {
-        errno::REFUSED => "Nothing listens there: start the other program, or correct host and port.",
-        errno::NO_ENTRY => "No socket is bound to that path: start the other program, or correct it.",
-        errno::NO_ACCESS => "The path belongs to another user, or the system forbids it.",
-        error if errno::TOO_MANY_FILES.contains(&error) => {
-            "Raise the limit of open files (ulimit -n), or close sockets."
+        errno::REFUSED => {
+            "No program listens there: start the other program, or correct host and port. On that host, \
+             `ss -ltnp` lists the ports in use."
         }
-        _ => "Look at the name, the route and the firewall between the two hosts.",
+        errno::NO_ENTRY => "No socket is bound to that path: start the other program, or correct the path.",
+        errno::NO_ACCESS => {
+            "The path belongs to another user, or the system forbids the access: `ls -l` shows its owner and mode."
+        }
+        error if errno::TOO_MANY_FILES.contains(&error) => {
+            "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close unused sockets."
+        }
+        _ => "Check the host name, the route and the firewall between the two hosts.",
     };
-    let given_up = if endpoint.state == EndpointState::Stopped { "; it is not tried again" } else { "" };
+    let given_up =
+        if endpoint.state == EndpointState::Stopped { "; the socket has stopped retrying" } else { "" };
     hint(socket, Level::Trouble, "connect-failed", seconds).says(
         format!("{} cannot connect to {}: {}", socket.type_name, shown(endpoint), endpoint.reason),
         format!("{} in {seconds} s{given_up}", counted(endpoint.failures, "attempt")),
@@ -44,36 +50,65 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
     }
     let advice = match (endpoint.failed_by, endpoint.error) {
         (0x2000, 0x1100_0002) => format!(
-            "Both ends need the same mechanism: this one has {}. One end has keys or a password set, and the other has not.",
+            "Both ends need the same mechanism, and this end uses {}. Probably only one end has keys or a password: \
+             compare the settings of both programs.",
             socket.mechanism
         ),
         (0x2000, 0x1100_0001 | 0x1000_0003) => {
-            "Compare the keys: ZMQ_CURVE_SERVERKEY of the client is the public key of the server.".to_owned()
+            "Compare the keys: ZMQ_CURVE_SERVERKEY of the client must be the public key of the server.".to_owned()
         }
         (0x2000, 0x5441_3001 | 0x5441_3008) => {
-            "One end speaks TLS and the other does not: compare the transports, and what the policies of both hosts wrap.".to_owned()
+            "One end speaks TLS and the other does not: compare the transports of both endpoints, and the `wrap` rules \
+             in the policies of both hosts."
+                .to_owned()
         }
         (0x2000, 0x5441_3000..=0x5441_31FF) => {
-            "Compare the certificates of both ends with what each of them trusts: `openssl x509 -text` shows dates, names and issuer.".to_owned()
+            "Compare the certificate of each end with the authorities that the other end trusts: \
+             `openssl x509 -noout -text -in FILE` shows dates, names and issuer."
+                .to_owned()
         }
-        (0x4000, 300) => "The authentication handler says: not now.".to_owned(),
-        (0x4000, 400) => "The authentication handler does not know this key, user or address.".to_owned(),
-        (0x4000, _) => "The authentication handler has failed: see its log.".to_owned(),
+        (0x4000, 300) => "The authentication handler refused the peer for now (ZAP status 300): see its log.".to_owned(),
+        (0x4000, 400) => {
+            "The authentication handler does not know this key, user or address (ZAP status 400): add it there, or \
+             correct it in the client."
+                .to_owned()
+        }
+        (0x4000, _) => "The authentication handler failed: see its log.".to_owned(),
         (0x800, _) if socket.mechanism == "CURVE" => {
-            "The peer has broken off, as a server does to a client that has not its key: compare ZMQ_CURVE_SERVERKEY with its public key, \
-             and see which keys its authentication handler lets in. A server without CURVE does so too."
+            "The peer closed the connection. A server does this to a client with a wrong key: compare \
+             ZMQ_CURVE_SERVERKEY with the public key of the server, and check the keys that its authentication \
+             handler accepts. A server without CURVE also closes the connection."
                 .to_owned()
         }
         (0x800, _) => format!(
-            "The peer broke off or said nothing. A server with CURVE does so to a client without, or something else than ZeroMQ is at that address. This end has {}.",
-            socket.mechanism
+            "The peer closed the connection or stayed silent. A server with CURVE does this to a client without \
+             CURVE, and this end uses {}. Otherwise the program at the other end does not speak ZeroMQ.{}",
+            socket.mechanism,
+            ping_command(endpoint)
         ),
-        _ => "Something else than ZeroMQ is at the other end, or a port is mixed up.".to_owned(),
+        _ => format!(
+            "The program at the other end does not speak ZeroMQ, or a port is wrong.{}",
+            ping_command(endpoint)
+        ),
     };
-    let whom = if endpoint.bound { "peers that come to" } else { "the peer at" };
+    let what = match endpoint.bound {
+        true => "cannot complete handshakes with peers that connect to",
+        false => "cannot complete the handshake with the peer at",
+    };
     hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).says(
-        format!("{} and {whom} {} do not get on: {}", socket.type_name, shown(endpoint), endpoint.reason),
-        format!("{} failed, the first one {seconds} s ago", counted(endpoint.failures, "handshake")),
+        format!("{} {what} {}: {}", socket.type_name, shown(endpoint), endpoint.reason),
+        format!("{} failed, the first {seconds} s ago", counted(endpoint.failures, "handshake")),
         advice,
     )
+}
+
+/// Returns a sentence with the command that shows the protocol of the peer. Empty if `taut ping`
+/// cannot reach it.
+fn ping_command(endpoint: &Endpoint) -> String {
+    let name = shown(endpoint);
+    let is_supported = ["tcp://", "ipc://", "tls+tcp://"].iter().any(|scheme| name.starts_with(scheme));
+    match is_supported && !endpoint.bound {
+        true => format!(" `taut ping {name}` shows its protocol."),
+        false => String::new(),
+    }
 }

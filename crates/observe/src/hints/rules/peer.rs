@@ -41,34 +41,41 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
     if let Some(percent) = before.and_then(|before| full_in_bursts(scene, peer, before)) {
         let read = taken(peer).saturating_sub(before.map_or(0, taken));
         let how_often = match percent {
-            0 => "at no look".to_owned(),
+            0 => "for less than 1 % of the time".to_owned(),
             percent => format!("for {percent} % of the time"),
         };
         return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).says(
             format!(
-                "{} drops messages for {name}, which keeps up, in bursts: its high-water mark is too small",
+                "{} drops messages for {name}, which keeps up: the high-water mark is too small for bursts",
                 socket.type_name
             ),
             format!(
-                "{} of {} dropped lately; room for {}, full {how_often}; {} wait now",
+                "{} of {} dropped recently; the queue holds {}, and was full {how_often}; {} wait now",
                 about(more),
                 about(read + more),
                 counted(peer.limit_out, "message"),
                 about(peer.queued_out)
             ),
-            "Raise ZMQ_SNDHWM to what is sent at once (0 is no limit), or send more evenly.",
+            "Raise ZMQ_SNDHWM to the length of the longest burst (0 means no limit), or send more evenly.",
         );
     }
     let evidence = match (before, scene.rate(more)) {
         (Some(before), Some(dropped)) => {
             let read = scene.rate(taken(peer).saturating_sub(taken(before))).unwrap_or(0);
             let all = read + dropped;
-            format!("it takes {}/s of {}/s; {} dropped in all", about(read), about(all), about(peer.dropped))
+            format!(
+                "it takes {}/s of {}/s; {} dropped in total",
+                about(read),
+                about(all),
+                about(peer.dropped)
+            )
         }
         _ => format!("{} dropped, {} sent", about(peer.dropped), about(peer.messages_out)),
     };
     let advice = if is_publisher(socket) {
-        "Make the subscriber faster, or subscribe it to less. A higher ZMQ_SNDHWM here and ZMQ_RCVHWM there only help with bursts; ZMQ_XPUB_NODROP holds all others up instead."
+        "Make the subscriber faster, or reduce its subscriptions. A higher ZMQ_SNDHWM here and ZMQ_RCVHWM there \
+         help only with bursts. With ZMQ_XPUB_NODROP, the publisher waits for this subscriber instead, and \
+         delays all others."
     } else {
         "Make the receiver faster, or raise ZMQ_SNDHWM for bursts."
     };
@@ -88,19 +95,25 @@ pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Optio
     let name = peer_name(peer);
     let moves = scene.peer_before(peer).map(|before| taken(peer) > taken(before));
     let (why, advice) = match (peer.state, moves) {
-        (PeerState::Connecting, _) => ("it is not connected", "See why it is not connected."),
-        (_, Some(false)) => {
-            ("it takes nothing", "The program at the other end does not receive: see what it is doing.")
-        }
-        _ => {
-            ("it is slower than this end", "Make the receiver faster, or spread the work over more of them.")
-        }
+        (PeerState::Connecting, _) => (
+            "the peer is not connected",
+            format!("Find the reason in the events: {}.", scene.show_command(socket)),
+        ),
+        (_, Some(false)) => (
+            "the peer takes no messages",
+            "The program at the other end does not receive: run `taut doctor` there, and look at its threads."
+                .to_owned(),
+        ),
+        _ => (
+            "the peer is slower than this end",
+            "Make the receiver faster, or distribute the work to more receivers.".to_owned(),
+        ),
     };
     let level = if is_publisher(socket) { Level::Warning } else { Level::Trouble };
     let blocks = if is_publisher(socket) { "messages are dropped" } else { "sending waits" };
     hint(socket, level, "queue-full", seconds).about(peer).says(
         format!("The queue of {} to {name} is full, so {blocks}: {why}", socket.type_name),
-        format!("{} of {} messages for {seconds} s", peer.queued_out, peer.limit_out),
+        format!("{} of {} messages, for {seconds} s", peer.queued_out, peer.limit_out),
         advice,
     )
 }
@@ -122,8 +135,11 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
         from if name.ends_with(&from) => String::new(),
         from => format!(" from {from}"),
     };
-    let advice = "See what the thread of this socket is doing: it waits for something else, has ended (a zmq_proxy that \
-                  has returned), or has forgotten the socket.";
+    let advice = format!(
+        "Check the thread of this socket: it waits for something else, has ended (a zmq_proxy may have returned), \
+         or never reads the socket. {}",
+        scene.stack_commands()
+    );
     let waiting = match peer.queued_in {
         1 => "1 message waits".to_owned(),
         more => format!("{} wait", counted(more, "message")),
@@ -135,8 +151,8 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
             return None;
         }
         return hint(socket, Level::Warning, "not-received", seconds).about(peer).says(
-            format!("The program has not looked at {name} since something came{from}"),
-            format!("{waiting}, as far as can be seen, for {seconds} s"),
+            format!("The program has not read {name} since a message arrived{from}"),
+            format!("{waiting} for {seconds} s (the counter may be too high)"),
             advice,
         );
     }
@@ -145,10 +161,11 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
     if seconds < PATIENCE {
         return None;
     }
-    let full = if peer.full_in_since > 0 { ", which is all that ZMQ_RCVHWM lets wait" } else { "" };
+    let messages = if from.is_empty() { String::new() } else { format!(": messages{from} wait") };
+    let full = if peer.full_in_since > 0 { "; the queue is full (ZMQ_RCVHWM)" } else { "" };
     hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).says(
-        format!("The program does not receive what has come to {name}{from}"),
-        format!("{waiting}, and hardly one was taken for {seconds} s{full}"),
+        format!("The program does not receive from {name}{messages}"),
+        format!("{waiting}, and the program took hardly any for {seconds} s{full}"),
         advice,
     )
 }

@@ -2,7 +2,7 @@
 
 use super::{LATELY, PATIENCE, hint};
 use crate::event_text::errno;
-use crate::hints::{Hint, Level, RuleInput};
+use crate::hints::{Hint, Level, RuleInput, counted};
 use crate::{Socket, SocketState};
 
 pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
@@ -15,8 +15,12 @@ pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     }
     hint(&socket, Level::Trouble, "too-many-files", count).says(
         format!("{} cannot accept peers: {}", scene.name_of(&socket), last.reason),
-        format!("{count} times lately, the last one {seconds} s ago"),
-        "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close what is not used.",
+        format!("{} among the last events, the latest {seconds} s ago", counted(count, "failure")),
+        format!(
+            "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close unused sockets and files. \
+             `lsof -p {}` lists them.",
+            scene.reading.process.pid
+        ),
     )
 }
 
@@ -32,9 +36,12 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
     let first = open.first().filter(|_| seconds >= PATIENCE)?;
     let are = if open.len() == 1 { "1 socket is".to_owned() } else { format!("{} sockets are", open.len()) };
     hint(first, Level::Trouble, "open-at-exit", seconds).says(
-        format!("The program waits for its end: {are} still open"),
-        format!("since {seconds} s; one is {}", scene.name_of(first)),
-        "Close each socket before zmq_ctx_term, also those of other threads.",
+        format!("The program cannot exit, because {are} still open"),
+        format!("zmq_ctx_term waits for {seconds} s; the first one is {}", scene.name_of(first)),
+        format!(
+            "Close every socket before zmq_ctx_term, including the sockets of other threads. `taut show {}` lists them.",
+            scene.reading.process.pid
+        ),
     )
 }
 
@@ -44,9 +51,9 @@ pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
         return None;
     }
     hint(&Socket::default(), Level::Note, "left-out", omitted).says(
-        "Not all sockets and peers are shown".to_owned(),
+        "Some sockets and peers are missing from the counters".to_owned(),
         format!("{omitted} had no room in the file of counters"),
-        "What is said here may not be all.",
+        "This report may be incomplete. Close unused sockets to make room.",
     )
 }
 
@@ -54,17 +61,25 @@ pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
 /// running. Its reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
 pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
     let (why, advice) = match state {
-        Some('T') => ("stopped by a signal", "SIGCONT continues it (kill -CONT, or fg in its shell)."),
-        Some('t') => ("stopped by a debugger", "Continue it there, or end the debugger."),
-        Some('D') => ("waiting for a device", "A disk or a network file system does not answer it."),
+        Some('T') => (
+            "stopped by a signal",
+            "Continue it with SIGCONT (`kill -CONT` and its pid, or `fg` in its shell).",
+        ),
+        Some('t') => ("stopped by a debugger", "Continue it in the debugger, or end the debugger."),
+        Some('D') => (
+            "waiting for a device",
+            "A disk or a network file system does not respond: see the kernel log (dmesg).",
+        ),
         _ => (
             "not running",
-            "It gets no processor time: see the limits and the freezer of its control group, and the load.",
+            "It gets no processor time: check the limits and the freezer of its control group, and the load of the machine.",
         ),
     };
     Hint {
         what: format!("The process stands still: it is {why}"),
-        evidence: format!("it has shown nothing for {seconds} s; all that is queued in it and for it waits"),
+        evidence: format!(
+            "its counters have not changed for {seconds} s; all messages queued in it and for it wait"
+        ),
         advice: advice.to_owned(),
         ..hint(&Socket::default(), Level::Trouble, "stands-still", u64::MAX)
     }

@@ -17,9 +17,9 @@ pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<
     }
     let name = scene.name_of(socket);
     hint(socket, Level::Trouble, "no-subscription", seconds).says(
-        format!("{name} is subscribed to nothing, so it receives nothing"),
+        format!("{name} has no subscription, so it receives no messages"),
         format!("no topic for {seconds} s, {}", counted(socket.peers, "peer")),
-        "Set ZMQ_SUBSCRIBE: to the prefix of a topic, or to an empty text for everything.",
+        "Set ZMQ_SUBSCRIBE to the prefix of a topic, or to an empty text for all messages.",
     )
 }
 
@@ -41,9 +41,9 @@ pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint>
     };
     hint(socket, Level::Warning, "unroutable", more).says(
         format!("{} drops messages to routing ids that no peer has{last}", scene.name_of(socket)),
-        format!("{} dropped so, {more} of them lately; {peers}", socket.unroutable),
-        "Compare the first part of what is sent with the routing ids of the peers; ZMQ_ROUTER_MANDATORY makes \
-         it an error instead. A peer that has gone, or has another id after it came back, is the usual cause.",
+        format!("{} dropped in total, {more} of them recently; {peers}", socket.unroutable),
+        "Compare the first part of the sent messages with the routing ids of the peers. Usually the peer has \
+         disconnected, or has another id after it reconnected. With ZMQ_ROUTER_MANDATORY, the send fails instead.",
     )
 }
 
@@ -53,9 +53,9 @@ pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
         return None;
     }
     hint(socket, Level::Warning, "lost", more).says(
-        format!("{} has lost messages that were queued for peers that have gone", scene.name_of(socket)),
-        format!("{} lost, {more} of them lately", socket.lost),
-        "What a peer has not received goes with it. Let the receiver confirm what must arrive.",
+        format!("{} lost messages that were queued for disconnected peers", scene.name_of(socket)),
+        format!("{} lost in total, {more} of them recently", socket.lost),
+        "Unsent messages are dropped when their peer is gone for good. If a message must arrive, let the receiver confirm it.",
     )
 }
 
@@ -81,12 +81,12 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     };
     let to = peers.join(", ") + &others;
     hint(socket, Level::Trouble, "linger", seconds).says(
-        format!("The program waits for its end: a closed {} has still to send to {to}", socket.type_name),
+        format!("The program cannot exit, because a closed {} still has messages for {to}", socket.type_name),
         format!(
-            "{}, waiting for {seconds} s; ZMQ_LINGER waits {ends}",
+            "{}, waiting for {seconds} s; ZMQ_LINGER lets them wait {ends}",
             counted(socket.queued_out, "message")
         ),
-        "Start the peer that does not take them, or set ZMQ_LINGER to the milliseconds that they are worth.",
+        "Start the peer, which does not take the messages, or set ZMQ_LINGER to the milliseconds that an exit may wait.",
     )
 }
 
@@ -101,12 +101,18 @@ pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     let endpoint = endpoints.find(is_idle)?;
     let came = socket.messages_in + socket.messages_out > 0 || endpoint.accepted > 0;
     let (what, advice) = if came {
-        ("all peers have left", "See why they have gone: the events say when and how.")
+        (
+            "all peers have disconnected",
+            format!("{} has the events with the time and the reason.", scene.show_command(socket)),
+        )
     } else {
-        ("no peer has come", "Compare the address with the one that the others connect to.")
+        (
+            "no peer has connected",
+            "Compare this address with the endpoints to which the other programs connect.".to_owned(),
+        )
     };
     hint(socket, Level::Note, "no-peers", seconds).says(
-        format!("{} listens at {}, and {what}", socket.type_name, shown(endpoint)),
+        format!("{} listens at {}, but {what}", socket.type_name, shown(endpoint)),
         format!("{} accepted in {seconds} s", counted(endpoint.accepted, "peer")),
         advice,
     )

@@ -12,20 +12,22 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     }
     let name = scene.name_of(socket);
     let calls = if more == 1 { "1 call was".to_owned() } else { format!("{} were", counted(more, "call")) };
-    let evidence = format!("{calls} refused lately (EFSM), {} in all", socket.out_of_turn);
+    let evidence = format!("{calls} refused recently (EFSM), {} in total", socket.out_of_turn);
     if socket.type_name == "REQ" {
         let (what, advice) = match awaited(scene, socket) {
             Some(peer) => (
                 match peer_name(peer) {
                     // If a socket has connected to this name, its own name is the same.
-                    from if name.ends_with(&from) => format!("{name} sends again before the reply has come"),
-                    from => format!("{name} sends again before the reply of {from} has come"),
+                    from if name.ends_with(&from) => {
+                        format!("{name} sends again before the reply has arrived")
+                    }
+                    from => format!("{name} sends again before the reply of {from} has arrived"),
                 },
-                "See what the peer does with the request. After a time limit the REQ waits still: set ZMQ_REQ_RELAXED \
-                 with ZMQ_REQ_CORRELATE to ask again, or close it and make another one.",
+                "Find out why the peer does not reply: run `taut doctor` on its host. The REQ still waits after \
+                 ZMQ_RCVTIMEO: to ask again, set ZMQ_REQ_RELAXED with ZMQ_REQ_CORRELATE, or replace the socket.",
             ),
             None => (
-                format!("{name} is used out of turn"),
+                format!("The program calls send and receive of {name} in the wrong order"),
                 "A REQ sends, then receives, then sends: one message each, with all its parts.",
             ),
         };
@@ -35,7 +37,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
     let Some(peer) = owed else {
         return hint(socket, Level::Warning, "out-of-step", more).says(
-            format!("{name} is used out of turn"),
+            format!("The program calls send and receive of {name} in the wrong order"),
             evidence,
             "A REP receives, then replies, then receives: one message each, with all its parts.",
         );
@@ -44,10 +46,10 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
     hint(socket, level, "out-of-step", more.max(seconds)).about(peer).says(
-        format!("{name} has not replied to {}, and receives again", peer_name(peer)),
-        format!("its request came {seconds} s ago; {evidence}"),
-        "A REP replies to each request before it receives the next one, also where it fails: send the error. A ROUTER \
-         may reply later, in any order, or not at all.",
+        format!("{name} has not replied to {}, but receives again", peer_name(peer)),
+        format!("its request arrived {seconds} s ago; {evidence}"),
+        "A REP must reply to each request before it receives the next one. If the work fails, reply with the error. \
+         A ROUTER may reply later, in any order, or not at all.",
     )
 }
 
@@ -74,10 +76,10 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
     }
     let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
     begun.says(
-        format!("REQ waits for a reply of {}", peer_name(peer)),
-        format!("its request was sent {seconds} s ago"),
-        "See what the peer does with the request. A REQ whose request or reply was lost waits for ever: set \
-         ZMQ_RCVTIMEO, and ZMQ_REQ_RELAXED with ZMQ_REQ_CORRELATE to ask again.",
+        format!("REQ waits for a reply from {}", peer_name(peer)),
+        format!("the request was sent {seconds} s ago"),
+        "Find out why the peer does not reply: run `taut doctor` on its host. If the request or the reply was lost, \
+         the REQ waits for ever: set ZMQ_RCVTIMEO, and ZMQ_REQ_RELAXED with ZMQ_REQ_CORRELATE to ask again.",
     )
 }
 
@@ -103,13 +105,17 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     let waiting = scene.peers_of(socket.id).filter(owed).count() - 1;
     let others = match waiting {
         0 => String::new(),
+        1 => "; 1 request waits behind it".to_owned(),
         more => format!("; {} wait behind it", counted(more as u64, "request")),
     };
     let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
     begun.says(
-        format!("{} has a request of {}, and has not replied", scene.name_of(socket), peer_name(peer)),
-        format!("it came {seconds} s ago{others}"),
-        "See what the thread of this socket is doing: it is at this request still, or does not receive. Until it has \
-         replied nobody else is served; a ROUTER may reply in any order.",
+        format!("{} has a request from {}, and has not replied", scene.name_of(socket), peer_name(peer)),
+        format!("the request arrived {seconds} s ago{others}"),
+        format!(
+            "Check the thread of this socket: it still processes this request, or does not receive. {} A REP serves no \
+             other client until it has replied; a ROUTER may reply in any order.",
+            scene.stack_commands()
+        ),
     )
 }

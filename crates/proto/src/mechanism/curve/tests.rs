@@ -297,14 +297,14 @@ fn plain() -> Vec<u8> {
     for (flags, body) in
         [(0, &b"hello"[..]), (MORE, b""), (MORE, b"part"), (0, &[7; 300]), (0, b""), (0, &[8; 70_000])]
     {
-        frame::put_header(&mut out, flags, body.len() as u64);
+        frame::append_header(&mut out, flags, body.len() as u64);
         out.extend_from_slice(body);
     }
     put_ping(&mut out, 7, b"ctx");
     put_subscribe(&mut out, b"topic");
     // 222 bytes is the largest body whose box fits a short frame.
     for len in [221, 222, 223, 254, 255, 256] {
-        frame::put_header(&mut out, 0, len);
+        frame::append_header(&mut out, 0, len);
         out.resize(out.len() + len as usize, 9);
     }
     out
@@ -337,7 +337,7 @@ fn replayed_reordered_and_altered_frames_are_refused() {
             .iter()
             .map(|body| {
                 let (mut plain, mut wire) = (Vec::new(), Vec::new());
-                frame::put_header(&mut plain, 0, body.len() as u64);
+                frame::append_header(&mut plain, 0, body.len() as u64);
                 plain.extend_from_slice(body);
                 client.seal(&plain, &mut wire);
                 wire

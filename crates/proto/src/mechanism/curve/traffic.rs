@@ -118,7 +118,7 @@ fn seal_frame(
     let more = if header.more() { BOXED_MORE } else { 0 };
     let command = if header.is_command() { BOXED_COMMAND } else { 0 };
     reserve(out, MAX_HEADER + OVERHEAD + body.len())?;
-    frame::put_header(out, 0, (OVERHEAD + body.len()) as u64);
+    frame::append_header(out, 0, (OVERHEAD + body.len()) as u64);
     out.extend_from_slice(NAME);
     out.extend_from_slice(&number.to_be_bytes());
     let start = out.len();

@@ -14,11 +14,11 @@ pub enum ReadError {
     /// The layout has another version. The library is newer or older than this tool.
     Version(u32),
     /// The file ends too early, or contradicts itself.
-    Cut,
+    Incomplete,
     /// The file was rewritten during each attempt to read it. Try again.
     Busy,
-    /// The system does not permit reading the file.
-    System(io::Error),
+    /// The system reports another error, such as a missing permission.
+    Io(io::Error),
 }
 
 impl fmt::Display for ReadError {
@@ -31,11 +31,11 @@ impl fmt::Display for ReadError {
                 "its layout has version {version}, and this program knows {}: use the tools of its release",
                 crate::VERSION
             ),
-            ReadError::Cut => f.write_str("the file of counters is not whole"),
+            ReadError::Incomplete => f.write_str("the file of counters is not whole"),
             ReadError::Busy => {
                 f.write_str("the file of counters was written each time while it was read: try again")
             }
-            ReadError::System(error) => write!(f, "the file of counters cannot be read: {error}"),
+            ReadError::Io(error) => write!(f, "the file of counters cannot be read: {error}"),
         }
     }
 }
@@ -43,7 +43,7 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ReadError::System(error) => Some(error),
+            ReadError::Io(error) => Some(error),
             _ => None,
         }
     }
@@ -53,8 +53,8 @@ impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => ReadError::Missing,
-            io::ErrorKind::UnexpectedEof => ReadError::Cut,
-            _ => ReadError::System(error),
+            io::ErrorKind::UnexpectedEof => ReadError::Incomplete,
+            _ => ReadError::Io(error),
         }
     }
 }
