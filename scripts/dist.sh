@@ -206,22 +206,22 @@ make_all() {
 }
 
 if [[ -n $twice && -n $(git status --porcelain) ]]; then
-    echo "dist: --twice takes a clone of what is committed, and there is more here" >&2
+    echo "dist: --twice builds a clone of the last commit, but this tree has uncommitted changes" >&2
     exit 1
 fi
 xtask check >/dev/null || { xtask check; exit 1; }
-grep -q "^## \[\?$version\]\?" CHANGELOG.md || say "CHANGELOG.md has no section for $version: this is no release yet"
+grep -q "^## \[\?$version\]\?" CHANGELOG.md || say "CHANGELOG.md has no section for $version, so this is not a release"
 make_all
 if [[ -n $twice ]]; then
     elsewhere=$(mktemp -d)
     trap 'rm -rf "$elsewhere"' EXIT
-    say "again, of a clone in $elsewhere"
+    say "second build, from a clone in $elsewhere"
     git clone --quiet . "$elsewhere/another-folder"
     (cd "$elsewhere/another-folder" && env -u CARGO_TARGET_DIR -u DIST -u MINISIGN_KEY scripts/dist.sh "${arguments[@]}" "${parts[@]}")
     if diff "$out/SHA256SUMS" "$elsewhere/another-folder/target/dist/SHA256SUMS"; then
-        say "twice the same bytes"
+        say "both builds are identical"
     else
-        say "not the same bytes twice: see above"
+        say "the two builds differ: see above"
         exit 1
     fi
 fi

@@ -23,7 +23,7 @@ if [[ -n ${ONLY:-} ]]; then
         for name in "${all[@]}"; do
             [[ $name == "$word" || $name == "$word"-* ]] && matching+=("$name")
         done
-        [[ ${#matching[@]} -gt 0 ]] || { echo "languages: no language $word; there are ${all[*]}"; exit 2; }
+        [[ ${#matching[@]} -gt 0 ]] || { echo "languages: unknown language $word; known languages: ${all[*]}"; exit 2; }
         names+=("${matching[@]}")
     done
 else
@@ -61,5 +61,5 @@ arguments=(--programs "$out" --libzmq "$target/baseline/libzmq/lib/libzmq.so.5" 
 arguments+=(--only "$(IFS=,; echo "${names[*]}")")
 if [[ ${QUICK:-0} == 1 ]]; then arguments+=(--quick --out "$out/quick"); fi
 read -r load _ </proc/loadavg || load=0
-echo "languages: 5 of 5, measuring; load average $load; anything else that runs now will show in the figures"
+echo "languages: 5 of 5, measuring; load average $load; other running programs distort the results"
 exec "$target/debug/tautline-bench" languages "${arguments[@]}" "$@"

@@ -38,7 +38,7 @@ fi
 # One build at a time: the test suite and the benchmark may both ask for it.
 exec 9>"$dest/.lock"
 if ! flock -n 9; then
-    say "waiting for another build of it, whose log is $build.log"
+    say "waiting for another build of libzmq 4.3.5; its log is $build.log"
     flock 9
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
         say "libzmq 4.3.5 is ready in $prefix"
@@ -82,6 +82,6 @@ build() {
 }
 step "baseline: building libzmq 4.3.5$variant" "$build.log" build
 
-[ -e "$prefix/lib/libzmq.so.5" ] || { say "no libzmq.so.5 came out of the build"; exit 1; }
+[ -e "$prefix/lib/libzmq.so.5" ] || { say "the build produced no libzmq.so.5"; exit 1; }
 printf '%s\n' "$recipe" >"$stamp"
 say "libzmq 4.3.5 is ready in $prefix"

@@ -39,7 +39,7 @@ text() {
         chosen=$folder/$chosen
         # The text of Apache 2.0 is the same everywhere. Other licences contain names.
         if [[ ! -e $chosen && $licence == Apache-2.0 ]]; then chosen=LICENSE-APACHE; fi
-        [[ -e $chosen ]] || { echo "licences: $name $version has no text" >&2; return 1; }
+        [[ -e $chosen ]] || { echo "licences: $name $version has no licence text" >&2; return 1; }
         printf '\n%s\n%s %s: %s\n\n' "$(printf '=%.0s' {1..79})" "$name" "$version" "$licence"
         tr -d '\r' <"$chosen" | sed 's/[[:space:]]*$//'
     done < <(crates)
@@ -52,7 +52,7 @@ for each in library taut; do
         --write) made=$(text) && printf '%s\n' "$made" >"$file" ;;
         --check)
             diff <(crates | awk '{ print $1, $2 }') <(sed -n 's/^\([^ ]* [0-9][^ ]*\): .*/\1/p' "$file") ||
-                { echo "licences: $file is not of this Cargo.lock: scripts/licences.sh --write"; exit 1; } ;;
+                { echo "licences: $file does not match Cargo.lock; update it: scripts/licences.sh --write"; exit 1; } ;;
         *) echo "usage: scripts/licences.sh [--write|--check]" >&2; exit 2 ;;
     esac
 done

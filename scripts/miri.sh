@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 scripts/need.sh cargo:cargo cc:gcc
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/miri
 if ! command -v rustup >/dev/null; then
-    echo "skipped all: rustup is missing, which has Miri"
+    echo "skipped all: Miri needs rustup, which is missing"
     echo "miri: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi

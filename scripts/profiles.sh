@@ -69,7 +69,7 @@ if [ -x "$profdata" ]; then
     variant pgo "thin LTO, trained" thin 1 unwind "-Cprofile-use=$work/counts.profdata"
     variant fat-pgo "fat LTO, trained" fat 1 unwind "-Cprofile-use=$work/counts.profdata"
 else
-    echo "profiles: no $profdata, so none that is trained"
+    echo "profiles: $profdata is missing, so the trained variants are skipped"
 fi
 
 libraries=()

@@ -24,7 +24,7 @@ if [ "${FULL:-0}" = 1 ]; then scenario=full; fi
 [ "$scenario" != profiles ] || exec scripts/profiles.sh "$@"
 file=$scenario
 [ -f "$file" ] || file=bench/scenarios/$scenario.toml
-[ -f "$file" ] || { echo "run: no scenario $file; there are:" bench/scenarios/*.toml; exit 2; }
+[ -f "$file" ] || { echo "run: $file does not exist; the scenarios are:" bench/scenarios/*.toml; exit 2; }
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 out=$target/bench
@@ -95,5 +95,5 @@ fi
 
 # Other work on the machine, such as a build, distorts the figures.
 read -r load _ </proc/loadavg || load=0
-echo "run: 5 of 5, measuring; load average $load: anything else that runs now will show in the figures"
+echo "run: 5 of 5, measuring; load average $load: other running programs distort the results"
 exec "$target/debug/tautline-bench" "$command" --scenario "$file" "${sides[@]}" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"

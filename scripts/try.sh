@@ -87,21 +87,21 @@ measure() {
     (run "local_$1" "$endpoint" 64 "$2" 1000) >"$work/here" 2>"$work/log" &
     here=$! pids+=($!)
     until library=$(runs_on "$here"); do
-        kill -0 "$here" 2>/dev/null || { cat "$work/log" >&2; fail "local_$1 has ended"; }
+        kill -0 "$here" 2>/dev/null || { cat "$work/log" >&2; fail "local_$1 ended too early"; }
         tries=$((tries + 1))
-        [[ $tries -lt 600 ]] || fail "no Tautline in its memory: $(grep -o '/.*zmq.*' "/proc/$here/maps" | sort -u | paste -sd ' ')"
+        [[ $tries -lt 600 ]] || fail "local_$1 did not load Tautline, but: $(grep -o '/.*zmq.*' "/proc/$here/maps" | sort -u | paste -sd ' ')"
         sleep 0.1
     done
     (run "remote_$1" "$endpoint" 64 "$2" 1000) >"$work/there" 2>>"$work/log" &
     there=$! pids+=($!)
-    wait "$there" && wait "$here" || { cat "$work/log" >&2; fail "local_$1 and remote_$1 did not come to their end"; }
+    wait "$there" && wait "$here" || { cat "$work/log" >&2; fail "local_$1 or remote_$1 failed"; }
     pids=()
     cat "$work/here" "$work/there" >"$work/figures"
 }
 figure() { # figure NAME
     local value
     value=$(sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$work/figures" | head -n 1)
-    [[ -n $value ]] || fail "no $1 in: $(cat "$work/figures")"
+    [[ -n $value ]] || fail "the output has no $1: $(cat "$work/figures")"
     echo "$value"
 }
 
@@ -112,4 +112,4 @@ awk -v n="$rate" 'BEGIN { printf "  64 B, PUSH to PULL over tcp   %9.2f million 
 measure lat "$rounds"
 half=$(figure p50_us)
 awk -v n="$half" 'BEGIN { printf "  64 B, REQ to REP and back     %9.1f µs\n", 2 * n }'
-[[ $swap == built-in ]] || echo "beside libzmq 4.3.5, in a few minutes: make languages ONLY=$name QUICK=1"
+[[ $swap == built-in ]] || echo "comparison with libzmq 4.3.5, in a few minutes: make languages ONLY=$name QUICK=1"

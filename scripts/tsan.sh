@@ -11,7 +11,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tsan
 host=$(rustc -vV | sed -n 's/^host: //p')
 if [ ! -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std" ]; then
     if ! command -v rustup >/dev/null; then
-        echo "skipped all: the sources of the standard library are missing, and so is rustup, which has them"
+        echo "skipped all: the sources of the standard library are missing, and rustup, which installs them, too"
         echo "tsan: 0 passed, 0 failed, 1 skipped"
         exit 0
     fi

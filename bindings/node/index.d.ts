@@ -72,52 +72,56 @@ export interface ProtoError extends Error {
   code: `ERR_ZMTP_${string}` | `ERR_ZAP_${string}`
 }
 
-type With<T extends string, D = {}> = { type: T } & D
-type At = {
+type EventBase<T extends string, D = {}> = { type: T } & D
+type WithAddress = {
   /** The bound or connected endpoint. */
   address: string
-} & Ends
+} & WithEndpoints
 
 /** Both ends of the connection, if there is one. */
-type Ends = {
+type WithEndpoints = {
   local?: string
   remote?: string
 }
 
 /** The known parts of the peer's identity. */
-type Known = {
+type WithPeerIdentity = {
   /** The routing id that the peer has set for itself. */
   routingId?: Buffer
   /** The peer's address (`Peer-Address` of its messages). */
-  host?: string
+  peerAddress?: string
   /** User id that the authentication handler assigned to the peer. */
   userId?: string
 }
 
 /** The reason in words. */
-type Why = { reason?: string }
+type WithReason = { reason?: string }
 
-/** The credentials of a peer whose handshake has failed, and the answer of the authentication handler. */
-type Claimed = { claim?: { mechanism: string; name: Buffer; reason: string } }
+type WithClaim = {
+  /** The credentials of a peer whose handshake has failed: its public key or user name. */
+  claim?: { mechanism: string; credential: Buffer }
+  /** The answer of the authentication handler that refused the peer. */
+  refusalReason?: string
+}
 
 /** Events of a socket's connections. */
 export type Event =
-  | With<"accept", At>
-  | With<"accept:error", At & Why & { error: ErrnoError }>
-  | With<"bind", At>
-  | With<"bind:error", At & Why & { error: ErrnoError }>
-  | With<"connect", At>
-  | With<"connect:delay", At>
-  | With<"connect:retry", At & Why & { interval: number }>
-  | With<"close", At>
-  | With<"close:error", At & Why & { error: ErrnoError }>
-  | With<"disconnect", At & Known & Why>
-  | With<"end">
-  | With<"handshake", At & Known>
-  | With<"handshake:error:protocol", At & Why & Claimed & { error: ProtoError }>
-  | With<"handshake:error:auth", At & Why & Claimed & { error: AuthError }>
-  | With<"handshake:error:other", At & Why & Claimed & { error: ErrnoError }>
-  | With<"unknown">
+  | EventBase<"accept", WithAddress>
+  | EventBase<"accept:error", WithAddress & WithReason & { error: ErrnoError }>
+  | EventBase<"bind", WithAddress>
+  | EventBase<"bind:error", WithAddress & WithReason & { error: ErrnoError }>
+  | EventBase<"connect", WithAddress>
+  | EventBase<"connect:delay", WithAddress>
+  | EventBase<"connect:retry", WithAddress & WithReason & { interval: number }>
+  | EventBase<"close", WithAddress>
+  | EventBase<"close:error", WithAddress & WithReason & { error: ErrnoError }>
+  | EventBase<"disconnect", WithAddress & WithPeerIdentity & WithReason>
+  | EventBase<"end">
+  | EventBase<"handshake", WithAddress & WithPeerIdentity>
+  | EventBase<"handshake:error:protocol", WithAddress & WithReason & WithClaim & { error: ProtoError }>
+  | EventBase<"handshake:error:auth", WithAddress & WithReason & WithClaim & { error: AuthError }>
+  | EventBase<"handshake:error:other", WithAddress & WithReason & WithClaim & { error: ErrnoError }>
+  | EventBase<"unknown">
 
 export type EventType = Event["type"]
 export type EventOfType<E extends EventType = EventType> = Extract<Event, { type: E }>
@@ -158,8 +162,8 @@ export interface Statistics {
   droppedFull: number
   /** Messages dropped because no peer has that routing id. */
   droppedUnroutable: number
-  /** Messages that were queued for peers that do not come back. */
-  lost: number
+  /** Messages that were queued for peers that will not reconnect. */
+  lostMessages: number
   queuedOut: number
   queuedIn: number
   /** Peers that are connected or being connected to. */
@@ -175,8 +179,8 @@ export interface Statistics {
 export interface Peer {
   /** Identifies the peer within the socket while the peer exists. */
   id: number
-  /** Start of the current connection, in microseconds since 1970; 0 before the first connection, and for inproc. */
-  since: number
+  /** Start of the current connection; null before the first connection, and for inproc. */
+  connectedSince: Date | null
   messagesSent: number
   /** Including frame headers. */
   bytesSent: number
@@ -187,28 +191,30 @@ export interface Peer {
   queuedIn: number
   queuedInBytes: number
   /** Messages dropped because the peer was at its high-water mark. */
-  dropped: number
+  droppedFull: number
   /** Number of messages that found the peer's queue full. */
-  full: number
+  queueFullCount: number
   /** Number of reconnects to the peer. */
   reconnects: number
   /** Round-trip time of the last heartbeat in microseconds; 0 without heartbeats. */
-  roundTrip: number
-  state: "connecting" | "connected" | "gone" | "lingering"
+  roundTripMicros: number
+  /** `closed`: the peer will not reconnect, and its messages may still be received. `lingering`: the socket is closed and still sends. */
+  state: "connecting" | "connected" | "closed" | "lingering"
   /** True if this socket connected to the peer, false if the peer connected to this socket. */
-  connectedHere: boolean
+  isOutgoing: boolean
   /** True if bytes go through shared memory. */
-  sharedMemory: boolean
+  usesSharedMemory: boolean
   routingId: Buffer
   /** The peer's end of the connection; empty for inproc. */
-  address: string
+  remote: string
   /** Our end of the connection. */
   local: string
   /** The endpoint that was bound or connected on this side. */
   endpoint: string
   /** User id that the authentication handler assigned to the peer. */
   userId: string
-  host: string
+  /** The peer's address (`Peer-Address` of its messages). */
+  peerAddress: string
   mechanism: string
 }
 
@@ -233,10 +239,10 @@ export abstract class Socket {
   connect(address: string): void
   disconnect(address: string): void
   /**
-   * Waits until at least `count` peers are connected, for at most `timeout` milliseconds (default: no limit). The result is true if
+   * Waits until at least `count` peers are connected, for at most `timeoutMs` milliseconds (default: no limit). The result is true if
    * they are.
    */
-  waitForPeers(count: number, timeout?: number): Promise<boolean>
+  waitForPeers(count: number, timeoutMs?: number): Promise<boolean>
   /** Closes the socket. Pending operations are rejected with EAGAIN; queued messages are sent for at most `linger`. */
   close(): void
 
@@ -337,13 +343,13 @@ export interface Readable<M extends object[] = Message[]> {
   [Symbol.asyncIterator](): AsyncIterator<M, undefined>
 }
 
-type Same<X, Y, A> = (<T>() => T extends X ? 1 : 2) extends <T>() => T extends Y ? 1 : 2 ? A : never
-type Settable<T> = {
-  [K in keyof T]-?: T[K] extends Function ? never : Same<{ [Q in K]: T[K] }, { -readonly [Q in K]: T[K] }, K>
+type IfEquals<X, Y, A> = (<T>() => T extends X ? 1 : 2) extends <T>() => T extends Y ? 1 : 2 ? A : never
+type WritableKeys<T> = {
+  [K in keyof T]-?: T[K] extends Function ? never : IfEquals<{ [Q in K]: T[K] }, { -readonly [Q in K]: T[K] }, K>
 }[keyof T]
 
 /** Arguments of a socket's constructor: its options and the context. */
-export type SocketOptions<S extends Socket> = Partial<Pick<S, Settable<S>> & { context: Context }>
+export type SocketOptions<S extends Socket> = Partial<Pick<S, WritableKeys<S>> & { context: Context }>
 
 /** Exchanges messages with one peer in both directions. */
 export class Pair extends Socket {
@@ -358,11 +364,11 @@ export class Publisher extends Socket {
   conflate: boolean
   invertMatching: boolean
   /**
-   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeout` milliseconds (default:
+   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeoutMs` milliseconds (default:
    * no limit).
    * True if they have. Messages published afterwards reach them.
    */
-  waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
+  waitForSubscriptions(count: number, timeoutMs?: number): Promise<boolean>
 }
 export interface Publisher extends Writable {}
 
@@ -437,11 +443,11 @@ export class XPublisher extends Socket {
   invertMatching: boolean
   set verbosity(value: null | "allSubs" | "allSubsUnsubs")
   /**
-   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeout` milliseconds (default:
+   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeoutMs` milliseconds (default:
    * no limit).
    * True if they have. Messages published afterwards reach them.
    */
-  waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
+  waitForSubscriptions(count: number, timeoutMs?: number): Promise<boolean>
 }
 export interface XPublisher extends Readable, Writable {}
 

@@ -37,7 +37,7 @@ umask 022
 library=$libraries/libzmq.so.5
 [[ -e $library ]] || library=$libraries/libzmq.so
 for file in "$library" "$libraries/libzmq.a"; do
-    [[ -f $file ]] || fail "there is no $(basename "$file") in $libraries: make build, or LIBRARIES=DIR"
+    [[ -f $file ]] || fail "$(basename "$file") is missing in $libraries: run make build, or set LIBRARIES=DIR"
 done
 machine=$(readelf -h "$library" | sed -n 's/^ *Machine: *//p')
 class=$(readelf -h "$library" | sed -n 's/^ *Class: *ELF//p')

@@ -32,6 +32,6 @@ case $1 in
         scripts/libzmq-baseline.sh --ws >&2
         echo "$target/baseline/libzmq-ws/lib" ;;
     *)
-        echo "build: there is no $1" >&2
+        echo "build: unknown argument $1" >&2
         exit 2 ;;
 esac

@@ -27,7 +27,7 @@ fn fault(line: &str) -> Option<String> {
     if columns > COLUMNS {
         Some(format!("{hash}: a subject of {columns} columns (limit {COLUMNS}): {subject}"))
     } else if subject.contains("; ") || subject.ends_with('.') {
-        Some(format!("{hash}: one change, and no full stop: {subject}"))
+        Some(format!("{hash}: the subject must not contain `;` or end with a full stop: {subject}"))
     } else {
         None
     }

@@ -41,7 +41,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
             // A table of names with a long common prefix shows only their ends.
             || name.strip_prefix("ZMQ_PROTOCOL_ERROR_").is_some_and(|rest| words.contains(rest));
         if !known && !INTERNAL.contains(&name) {
-            findings.push(format!("docs/reference does not say anything about {name}"));
+            findings.push(format!("docs/reference does not describe {name}"));
         }
     }
     for line in page.lines().filter(|line| line.starts_with("| ")) {
@@ -95,8 +95,8 @@ mod tests {
         assert_eq!(
             findings(header, "zmq_f\nzmq_g\n", page),
             [
-                "docs/reference does not say anything about ZMQ_C",
-                "docs/reference does not say anything about zmq_g",
+                "docs/reference does not describe ZMQ_C",
+                "docs/reference does not describe zmq_g",
                 "docs/reference says 17 of ZMQ_B, zmq.h 16",
                 "docs/reference says 3 of X, zmq.h 2",
             ]

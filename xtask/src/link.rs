@@ -43,7 +43,7 @@ pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
     let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| target == "all" || *name == target).collect();
     if chosen.is_empty() {
         let names = TARGETS.map(|(name, _)| name).join(" ");
-        eprintln!("link: there is no target {target}; there are {names}, and all");
+        eprintln!("link: unknown target {target}; use {names} or all");
         return ExitCode::from(2);
     }
     let expected = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();

@@ -154,8 +154,8 @@ fn parse(arguments: &[&str]) -> Result<SimulateOptions, String> {
     };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or(format!("{word} wants a value"));
-        let number = |text: &&str| text.parse().map_err(|_| format!("{word}: {text} is no number"));
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        let number = |text: &&str| text.parse().map_err(|_| format!("{word}: {text} is not a number"));
         match *word {
             "--seed" => wanted.seed = Some(number(value()?)?),
             "--from" => wanted.from = number(value()?)?,

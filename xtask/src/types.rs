@@ -169,7 +169,7 @@ fn compare(table: &str, sizes: &BTreeMap<String, Size>) -> Vec<String> {
             _ => {}
         }
     }
-    findings.extend(known.keys().map(|name| format!("{TABLE}: there is no {name}")));
+    findings.extend(known.keys().map(|name| format!("{TABLE}: the type {name} does not exist")));
     findings
 }
 
@@ -251,7 +251,7 @@ mod tests {
         assert!(compare(table, &sizes(23, 90))[0].ends_with("write that"));
         assert!(compare("", &sizes(FIELDS, METHODS)).is_empty());
         assert_eq!(compare("", &sizes(FIELDS + 1, 1)).len(), 1);
-        assert_eq!(compare(table, &BTreeMap::new()), ["xtask/types.txt: there is no core::Pipe"]);
+        assert_eq!(compare(table, &BTreeMap::new()), ["xtask/types.txt: the type core::Pipe does not exist"]);
         assert_eq!(compare("core::Pipe 24 90\n", &BTreeMap::new()).len(), 1, "why?");
     }
 

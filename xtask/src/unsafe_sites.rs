@@ -80,7 +80,7 @@ pub fn check(root: &Path) -> Vec<String> {
     }
     for source in &sources {
         if count(source) != Count::default() && !ALLOWED.iter().any(|place| source.path.starts_with(place)) {
-            findings.push(format!("{}: no unsafe code may be here", source.path));
+            findings.push(format!("{}: unsafe code is not allowed here", source.path));
         }
         findings.extend(
             unargued(source)

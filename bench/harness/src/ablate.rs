@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     let whole = match arguments.named.as_slice() {
         [] => "tautline",
         [one] => one,
-        _ => return Err("ablate: one --peer is compared with itself".to_owned()),
+        _ => return Err("ablate: give only one --peer, which is compared with itself".to_owned()),
     };
     let sides: Vec<[String; 2]> = arguments
         .rules
@@ -113,7 +113,7 @@ fn is_variable(rule: &str) -> bool {
 /// Returns the peer without the rule.
 fn without(whole: &str, rule: &str) -> Result<String, String> {
     if rule.is_empty() || rule.contains(char::is_whitespace) {
-        return Err(format!("ablate: `{rule}` is no name of a rule"));
+        return Err(format!("ablate: `{rule}` is not a valid name of a rule"));
     }
     Ok(if is_variable(rule) { format!("{whole} {rule}") } else { format!("{whole} {SWITCH}={rule}") })
 }
@@ -126,7 +126,7 @@ fn knows_switch(peer: &Peer) -> Result<(), String> {
     if bytes.windows(SWITCH.len()).any(|window| window == SWITCH.as_bytes()) {
         return Ok(());
     }
-    Err(format!("{} knows no {SWITCH}: it must be built with the feature `ablation`", file.display()))
+    Err(format!("{} does not read {SWITCH}: build it with the feature `ablation`", file.display()))
 }
 
 fn lines_of(rule: &str, results: &Results) -> Vec<Line> {

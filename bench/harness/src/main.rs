@@ -184,13 +184,13 @@ fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
             }
             Long("sizes") => {
                 for size in parser.value()?.string()?.split(',') {
-                    arguments.sizes.push(size.trim().parse().map_err(|_| "--sizes wants numbers")?);
+                    arguments.sizes.push(size.trim().parse().map_err(|_| "--sizes needs numbers")?);
                 }
             }
             Long("kind") => {
                 let kind = parser.value()?.string()?;
                 if !["latency", "throughput"].contains(&kind.as_str()) {
-                    return Err("--kind is latency or throughput".into());
+                    return Err("--kind must be latency or throughput".into());
                 }
                 arguments.kind = Some(kind);
             }
@@ -265,12 +265,12 @@ impl Job {
         interrupt::check()?;
         for environment in made.iter().map(|made| &made.environment) {
             if let Some(reason) = &environment.absent {
-                println!("not there: {}: {reason}", environment.name);
+                println!("not available: {}: {reason}", environment.name);
                 cells.retain(|cell| cell.environment != environment.name);
             }
         }
         if cells.is_empty() {
-            return Err("no environment of the chosen cells is there".to_owned());
+            return Err("none of the chosen environments is available".to_owned());
         }
         Ok(Self { scenario, plan, cells, made })
     }

@@ -184,7 +184,7 @@ impl Scenario {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let scenario: Self = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         if scenario.peers.len() < 2 {
-            return Err(format!("{}: needs two peers or more", path.display()));
+            return Err(format!("{}: at least two peers are needed", path.display()));
         }
         Ok(scenario)
     }

@@ -43,7 +43,7 @@ struct arguments
         if (argc > 4)
             warm_up = std::strtoull(argv[4], nullptr, 10);
         if (size < 8 || count < 2)
-            fail("a message has 8 bytes at least, and there are 2 at least");
+            fail("use at least 2 messages of at least 8 bytes");
     }
 
     // Ends the program unless these bytes are the message with that number.

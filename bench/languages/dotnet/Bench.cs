@@ -22,7 +22,7 @@ unsafe struct Bench
             || words.Length > 3 && !long.TryParse(words[3], out warmUp))
             Fail("arguments: endpoint size count [warm-up]");
         if (size < 8 || count < 2)
-            Fail("a message has 8 bytes at least, and there are 2 at least");
+            Fail("use at least 2 messages of at least 8 bytes");
         Endpoint = words[0];
         Size = (int)size;
         Count = count;

@@ -14,7 +14,7 @@ final class Bench {
         count = Integer.parseInt(arguments[2]);
         warmUp = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 1000;
         if (size < 8 || count < 2) {
-            throw new IllegalArgumentException("a message has 8 bytes at least, and there are 2 at least");
+            throw new IllegalArgumentException("use at least 2 messages of at least 8 bytes");
         }
     }
 

@@ -12,7 +12,7 @@ def arguments():
     endpoint, size, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     warm_up = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
     if size < HEADER.size or count < 2:
-        sys.exit("a message has 8 bytes at least, and there are 2 at least")
+        sys.exit("use at least 2 messages of at least 8 bytes")
     return endpoint, size, count, warm_up
 
 

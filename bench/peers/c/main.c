@@ -127,21 +127,21 @@ static size_t parse(int argc, char **argv)
         usage("--pattern and --transport are needed");
     while (strcmp(config.pattern_name, patterns[row].name) != 0) {
         if (++row == sizeof patterns / sizeof *patterns)
-            usage("no such pattern");
+            usage("unknown pattern");
     }
     config.pattern = patterns[row].pattern;
     if (strcmp(config.transport, "tcp") != 0 && strcmp(config.transport, "ipc") != 0
         && strcmp(config.transport, "inproc") != 0 && strcmp(config.transport, "ws") != 0)
-        usage("no such transport");
+        usage("unknown transport");
     config.messages = strcmp(config.api, "messages") == 0;
     if (!config.messages && strcmp(config.api, "buffers") != 0)
-        usage("--api is buffers or messages");
+        usage("--api must be buffers or messages");
     if (config.size < patterns[row].smallest || config.size > (1u << 30))
         usage("--size is too small for the data that both ends need for the checks");
     if (patterns[row].timed ? config.millis < 1 : config.count < 2)
-        usage(patterns[row].timed ? "--millis is needed" : "--count is 2 or more");
+        usage(patterns[row].timed ? "--millis is needed" : "--count must be at least 2");
     if (config.pattern != FAN_OUT && config.pattern != IN_TURN && config.subscribers != 1)
-        usage("--subscribers belongs to fan_out and in_turn");
+        usage("--subscribers works only with fan_out and in_turn");
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");
     if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > DEALER_ROUTER))
@@ -150,11 +150,11 @@ static size_t parse(int argc, char **argv)
         usage("--far-netns needs --two-processes and --transport tcp");
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
         && config.pattern != HANDSHAKES)
-        usage("no mechanism there");
+        usage("this pattern or transport cannot use a security mechanism");
     if (config.plain && (config.pattern != HANDSHAKES || config.curve || strcmp(config.transport, "inproc") == 0))
-        usage("--plain belongs to handshakes, without --curve");
+        usage("--plain works only with handshakes and without --curve");
     if (config.tls && (config.curve || strcmp(config.transport, "tcp") != 0))
-        usage("TLS is over tcp, and in place of CURVE");
+        usage("TLS works only over tcp, and without CURVE");
     if (config.tls && zmq_has("tls+tcp") != 1) {
         if (zmq_has("tautline"))
             usage("the library was built without TLS: cargo build --release -p tautline-libzmq --features tls");

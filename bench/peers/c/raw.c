@@ -247,7 +247,7 @@ static void parse(int argc, char **argv)
             unsupported();
     }
     if (size < 16)
-        fail("--size is 16 bytes or more");
+        fail("--size must be at least 16 bytes");
 }
 
 /* push_pull and router_router. */

@@ -6,7 +6,7 @@ namespace Tautline
     /// <remarks>Any thread may use a context. Most programs need only one.</remarks>
     public sealed class Context : IDisposable
     {
-        const int IoThreadsOption = 1, MaxSocketsOption = 2, SocketLimitOption = 3, MaxMessageSizeOption = 5, Ipv6Option = 42,
+        const int IoThreadsOption = 1, MaxSocketsOption = 2, MaxSocketsLimitOption = 3, MaxMessageSizeOption = 5, Ipv6Option = 42,
             BlockyOption = 70;
 
         readonly ContextHandle handle;
@@ -21,42 +21,42 @@ namespace Tautline
         /// <summary>Number of I/O threads, 1 by default. Set it before you create the first socket.</summary>
         public int IoThreads
         {
-            get { return Get(IoThreadsOption); }
-            set { Set(IoThreadsOption, value); }
+            get { return GetOption(IoThreadsOption); }
+            set { SetOption(IoThreadsOption, value); }
         }
 
         /// <summary>Maximum number of open sockets, 1023 by default. Set it before you create the first socket.</summary>
         public int MaxSockets
         {
-            get { return Get(MaxSocketsOption); }
-            set { Set(MaxSocketsOption, value); }
+            get { return GetOption(MaxSocketsOption); }
+            set { SetOption(MaxSocketsOption, value); }
         }
 
         /// <summary>Upper limit for <see cref="MaxSockets"/>.</summary>
-        public int SocketLimit
+        public int MaxSocketsLimit
         {
-            get { return Get(SocketLimitOption); }
+            get { return GetOption(MaxSocketsLimitOption); }
         }
 
         /// <summary>Maximum size of a message that can be sent.</summary>
         public int MaxMessageSize
         {
-            get { return Get(MaxMessageSizeOption); }
-            set { Set(MaxMessageSizeOption, value); }
+            get { return GetOption(MaxMessageSizeOption); }
+            set { SetOption(MaxMessageSizeOption, value); }
         }
 
         /// <summary>True if new sockets also use IPv6.</summary>
         public bool Ipv6
         {
-            get { return Get(Ipv6Option) != 0; }
-            set { Set(Ipv6Option, value ? 1 : 0); }
+            get { return GetOption(Ipv6Option) != 0; }
+            set { SetOption(Ipv6Option, value ? 1 : 0); }
         }
 
         /// <summary>True (the default) if new sockets linger without limit. If false, they do not linger.</summary>
         public bool Blocky
         {
-            get { return Get(BlockyOption) != 0; }
-            set { Set(BlockyOption, value ? 1 : 0); }
+            get { return GetOption(BlockyOption) != 0; }
+            set { SetOption(BlockyOption, value ? 1 : 0); }
         }
 
         internal ContextHandle Handle
@@ -66,7 +66,7 @@ namespace Tautline
 
         /// <summary>Reads a number by the option's number; see zmq_ctx_get(3).</summary>
         /// <param name="option">The number of the option.</param>
-        public int Get(int option)
+        public int GetOption(int option)
         {
             return With(pointer => Native.zmq_ctx_get(pointer, option));
         }
@@ -74,7 +74,7 @@ namespace Tautline
         /// <summary>Sets a number by the option's number; see zmq_ctx_set(3).</summary>
         /// <param name="option">The number of the option.</param>
         /// <param name="value">The value.</param>
-        public void Set(int option, int value)
+        public void SetOption(int option, int value)
         {
             try
             {

@@ -35,7 +35,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Milliseconds to wait until the numbers of measured sockets must be refreshed, or
+        /// <summary>Milliseconds to wait until the numbers of metered sockets must be refreshed, or
         /// until the deadline.</summary>
         internal int Turn
         {

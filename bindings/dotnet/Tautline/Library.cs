@@ -38,7 +38,7 @@ namespace Tautline
                     return null;
                 using (var context = new Context())
                 {
-                    int number = context.Get(Option.TautlineVersion);
+                    int number = context.GetOption(Option.TautlineVersion);
                     return new Version(number / 10000, number / 100 % 100, number % 100);
                 }
             }
@@ -77,7 +77,7 @@ namespace Tautline
                 }
                 catch (DllNotFoundException cause)
                 {
-                    throw new DllNotFoundException("There is no " + Native.Name + " where the loader looks: install Tautline, put the "
+                    throw new DllNotFoundException("The loader does not find " + Native.Name + ": install Tautline, put the "
                         + "library beside the program, or name its folder in LD_LIBRARY_PATH. " + cause.Message, cause);
                 }
                 loaded = true;

@@ -62,7 +62,7 @@ namespace Tautline
         }
 
         /// <summary>True if another part of the same message follows.</summary>
-        public bool More
+        public bool HasMore
         {
             get
             {

@@ -44,7 +44,7 @@ namespace Tautline
 
         /// <summary>Returns the size of a message.</summary>
         /// <param name="index">The index, from 0.</param>
-        public int Size(int index)
+        public int GetSize(int index)
         {
             Check(index);
             return sizes[index];
@@ -52,16 +52,16 @@ namespace Tautline
 
         /// <summary>Returns true if another part of the same message follows, possibly in the next batch.</summary>
         /// <param name="index">The index, from 0.</param>
-        public bool More(int index)
+        public bool HasMore(int index)
         {
             bool more = Native.zmq_msg_more(Pointer(index)) != 0;
             GC.KeepAlive(this);
             return more;
         }
 
-        /// <summary>Address of a message's bytes, valid until the next batch is received or this object is disposed.</summary>
+        /// <summary>Returns the address of a message's bytes, valid until the next batch is received or this object is disposed.</summary>
         /// <param name="index">The index, from 0.</param>
-        public IntPtr Data(int index)
+        public IntPtr GetData(int index)
         {
             var data = (IntPtr)Native.zmq_msg_data(Pointer(index));
             GC.KeepAlive(this);
@@ -75,9 +75,9 @@ namespace Tautline
         /// <returns>The size of the message.</returns>
         public int CopyTo(int index, byte[] target, int offset = 0)
         {
-            int size = Size(index);
+            int size = GetSize(index);
             Argument.Range(target, offset, size);
-            Marshal.Copy(Data(index), target, offset, size);
+            Marshal.Copy(GetData(index), target, offset, size);
             GC.KeepAlive(this);
             return size;
         }
@@ -86,7 +86,7 @@ namespace Tautline
         /// <param name="index">The index, from 0.</param>
         public byte[] ToArray(int index)
         {
-            var copy = new byte[Size(index)];
+            var copy = new byte[GetSize(index)];
             CopyTo(index, copy);
             return copy;
         }
@@ -97,7 +97,7 @@ namespace Tautline
         /// <param name="index">The index, from 0.</param>
         public ReadOnlySpan<byte> AsSpan(int index)
         {
-            return new ReadOnlySpan<byte>((void*)Data(index), Size(index));
+            return new ReadOnlySpan<byte>((void*)GetData(index), GetSize(index));
         }
 #endif
 
@@ -114,13 +114,13 @@ namespace Tautline
             get { return messages + Count * Native.MessageSize; }
         }
 
-        internal void Took(int size)
+        internal void Added(int size)
         {
             sizes[Count++] = size;
         }
 
         /// <summary>Frees messages of earlier batches that lie behind the end of this one.</summary>
-        internal void Settle()
+        internal void FreeStale()
         {
             for (int at = Count; at < used; at++)
             {

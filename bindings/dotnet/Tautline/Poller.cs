@@ -43,7 +43,7 @@ namespace Tautline
         {
             Argument.NotNull(socket, nameof(socket));
             if (sockets.Contains(socket))
-                throw new ArgumentException("The socket is there already.", nameof(socket));
+                throw new ArgumentException("The poller already contains this socket.", nameof(socket));
             return Add(socket, 0, events);
         }
 
@@ -56,10 +56,10 @@ namespace Tautline
             return Add(null, descriptor, events);
         }
 
-        /// <summary>Changes the events of an entry.</summary>
+        /// <summary>Sets the events to wait for.</summary>
         /// <param name="index">The index of the entry.</param>
         /// <param name="events">The new events to wait for.</param>
-        public void Change(int index, PollEvents events)
+        public void SetEvents(int index, PollEvents events)
         {
             Check(index);
             items[index].Events = (short)events;
@@ -101,7 +101,7 @@ namespace Tautline
                 // zmq_poll would take a closed socket (a null pointer) for descriptor 0.
                 if (items[at].Socket == IntPtr.Zero)
                     throw ZmqException.Of(Errno.NotASocket);
-                counted |= socket.IsMeasured;
+                counted |= socket.IsMetered;
             }
             int milliseconds = Argument.Milliseconds(timeout);
             int ready = counted ? PollInTurns(milliseconds) : Poll(items, sockets.Count, milliseconds);
@@ -115,7 +115,7 @@ namespace Tautline
             int ready;
             do
             {
-                using (new Loan(sockets))
+                using (new ExclusiveAccess(sockets))
                     ready = Poll(items, sockets.Count, deadline.Turn);
             }
             while (ready == 0 && !deadline.Over);
@@ -131,7 +131,7 @@ namespace Tautline
 
         /// <summary>Returns the events of an entry at the end of the last wait.</summary>
         /// <param name="index">The index of the entry.</param>
-        public PollEvents Ready(int index)
+        public PollEvents GetReadyEvents(int index)
         {
             Check(index);
             return (PollEvents)items[index].Ready;
@@ -139,9 +139,9 @@ namespace Tautline
 
         /// <summary>Returns the events of a socket at the end of the last wait.</summary>
         /// <param name="socket">The socket; it must have been added.</param>
-        public PollEvents Ready(Socket socket)
+        public PollEvents GetReadyEvents(Socket socket)
         {
-            return Ready(sockets.IndexOf(Argument.NotNull(socket, nameof(socket))));
+            return GetReadyEvents(sockets.IndexOf(Argument.NotNull(socket, nameof(socket))));
         }
 
         /// <summary>Frees the memory.</summary>

@@ -14,7 +14,7 @@ namespace Tautline
             Argument.NotNull(frontend, nameof(frontend));
             Argument.NotNull(backend, nameof(backend));
             IntPtr third = capture == null ? IntPtr.Zero : capture.Pointer;
-            using (new Loan(new[] { frontend, backend, capture }, true))
+            using (new ExclusiveAccess(new[] { frontend, backend, capture }, true))
                 Ended(() => Native.zmq_proxy(frontend.Pointer, backend.Pointer, third));
             GC.KeepAlive(frontend);
             GC.KeepAlive(backend);
@@ -33,7 +33,7 @@ namespace Tautline
             Argument.NotNull(backend, nameof(backend));
             Argument.NotNull(control, nameof(control));
             IntPtr third = capture == null ? IntPtr.Zero : capture.Pointer;
-            using (new Loan(new[] { frontend, backend, capture, control }, true))
+            using (new ExclusiveAccess(new[] { frontend, backend, capture, control }, true))
                 Ended(() => Native.zmq_proxy_steerable(frontend.Pointer, backend.Pointer, third, control.Pointer));
             GC.KeepAlive(frontend);
             GC.KeepAlive(backend);

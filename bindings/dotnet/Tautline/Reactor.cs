@@ -12,27 +12,27 @@ namespace Tautline
         const int IdleMilliseconds = 1000;
 
         static readonly object Gate = new object();
-        static readonly List<Dispatch> Watched = new List<Dispatch>();
+        static readonly List<SocketDispatcher> Watched = new List<SocketDispatcher>();
         static readonly byte[] Bell = new byte[1];
         static Socket bell;
         static bool changed;
 
-        internal static void Arm(Dispatch dispatch)
+        internal static void Arm(SocketDispatcher dispatcher)
         {
             lock (Gate)
             {
                 if (bell == null)
                     Begin();
-                Watched.Add(dispatch);
+                Watched.Add(dispatcher);
                 Ring();
             }
         }
 
-        internal static void Disarm(Dispatch dispatch)
+        internal static void Disarm(SocketDispatcher dispatcher)
         {
             lock (Gate)
             {
-                if (Watched.Remove(dispatch))
+                if (Watched.Remove(dispatcher))
                     Ring();
             }
         }
@@ -59,7 +59,7 @@ namespace Tautline
 
         static void Watch(Context context, Socket heard)
         {
-            var watched = new Dispatch[0];
+            var watched = new SocketDispatcher[0];
             var items = new PollItem[1];
             for (;;)
             {
@@ -95,12 +95,12 @@ namespace Tautline
             }
         }
 
-        static void Forget(Dispatch dispatch)
+        static void Forget(SocketDispatcher dispatcher)
         {
             lock (Gate)
             {
                 // If another thread has armed it again, the socket is listed twice and one entry remains.
-                if (Watched.Remove(dispatch))
+                if (Watched.Remove(dispatcher))
                     Ring();
             }
         }

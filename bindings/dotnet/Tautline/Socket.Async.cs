@@ -17,15 +17,15 @@ namespace Tautline
         public unsafe Task<int> ReceiveAsync(byte[] buffer, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(buffer, nameof(buffer));
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             int length;
             fixed (byte* bytes = buffer)
             {
                 var now = new Transfer(Transfer.Kind.Receive, bytes, buffer.Length, 0);
-                length = waits.Try(ref now);
+                length = dispatcher.Try(ref now);
             }
-            return length >= 0 ? Finished(length) : waits.Start(new ReceiveOperation(buffer, 0, buffer.Length), false, token);
+            return length >= 0 ? Finished(length) : dispatcher.Start(new ReceiveOperation(buffer, 0, buffer.Length), false, token);
         }
 
         /// <summary>Receives one part into a message, as soon as one is available.</summary>
@@ -35,28 +35,28 @@ namespace Tautline
         public Task<int> ReceiveAsync(Message message, CancellationToken token = default(CancellationToken))
         {
             int length = TryPart(Argument.NotNull(message, nameof(message)), token);
-            return length >= 0 ? Finished(length) : dispatch.Start(new MessageOperation(message, false, false), false, token);
+            return length >= 0 ? Finished(length) : dispatcher.Start(new MessageOperation(message, false, false), false, token);
         }
 
         /// <summary>Receives one part into a new array, as soon as one is available.</summary>
         /// <param name="token">Cancels the operation.</param>
         public Task<byte[]> ReceiveBytesAsync(CancellationToken token = default(CancellationToken))
         {
-            return Awaiting.Bytes(this, token);
+            return AsyncHelpers.Bytes(this, token);
         }
 
         /// <summary>Receives one part as UTF-8 text, as soon as one is available.</summary>
         /// <param name="token">Cancels the operation.</param>
         public Task<string> ReceiveStringAsync(CancellationToken token = default(CancellationToken))
         {
-            return Awaiting.Text(this, token);
+            return AsyncHelpers.Text(this, token);
         }
 
         /// <summary>Receives all parts of a message, as soon as one is available.</summary>
         /// <param name="token">Cancels the operation.</param>
         public Task<List<byte[]>> ReceiveMultipartAsync(CancellationToken token = default(CancellationToken))
         {
-            return Dispatcher().Start(new PartsReceiveOperation(), false, token);
+            return GetSharedDispatcher().Start(new PartsReceiveOperation(), false, token);
         }
 
         /// <summary>Waits for one part, then takes all available parts.</summary>
@@ -66,7 +66,7 @@ namespace Tautline
         public Task<int> ReceiveBatchAsync(MessageBatch batch, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(batch, nameof(batch)).Clear();
-            return Dispatcher().Start(new BatchOperation(batch), false, token);
+            return GetSharedDispatcher().Start(new BatchOperation(batch), false, token);
         }
 
         /// <summary>Sends a copy of the bytes, as soon as a peer can take them.</summary>
@@ -76,16 +76,16 @@ namespace Tautline
         public unsafe Task SendAsync(byte[] data, bool more = false, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(data, nameof(data));
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             int flags = more ? Native.SendMore : 0;
             int sent;
             fixed (byte* bytes = data)
             {
                 var now = new Transfer(Transfer.Kind.Send, bytes, data.Length, flags);
-                sent = waits.Try(ref now);
+                sent = dispatcher.Try(ref now);
             }
-            return sent >= 0 ? Done : waits.Start(new SendOperation(data, 0, data.Length, flags), true, token);
+            return sent >= 0 ? Done : dispatcher.Start(new SendOperation(data, 0, data.Length, flags), true, token);
         }
 
         /// <summary>Sends a message and empties it, as soon as a peer can take it.</summary>
@@ -95,12 +95,12 @@ namespace Tautline
         public unsafe Task SendAsync(Message message, bool more = false, CancellationToken token = default(CancellationToken))
         {
             var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             var now = new Transfer(Transfer.Kind.SendMessage, pointer, 0, more ? Native.SendMore : 0);
-            int sent = waits.Try(ref now);
+            int sent = dispatcher.Try(ref now);
             GC.KeepAlive(message);
-            return sent >= 0 ? Done : waits.Start(new MessageOperation(message, true, more), true, token);
+            return sent >= 0 ? Done : dispatcher.Start(new MessageOperation(message, true, more), true, token);
         }
 
         /// <summary>Sends a text as UTF-8, as soon as a peer can take it.</summary>
@@ -118,7 +118,7 @@ namespace Tautline
         public Task SendMultipartAsync(IList<byte[]> parts, CancellationToken token = default(CancellationToken))
         {
             CheckParts(parts);
-            return Dispatcher().Start(new PartsSendOperation(parts), true, token);
+            return GetSharedDispatcher().Start(new PartsSendOperation(parts), true, token);
         }
 
 #if SPANS
@@ -129,16 +129,16 @@ namespace Tautline
         /// <returns>The length of the part. If it exceeds the buffer, the excess bytes are lost.</returns>
         public unsafe ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken token = default(CancellationToken))
         {
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             using (var pin = buffer.Pin())
             {
                 var now = new Transfer(Transfer.Kind.Receive, pin.Pointer, buffer.Length, 0);
-                int length = waits.Try(ref now);
+                int length = dispatcher.Try(ref now);
                 if (length >= 0)
                     return new ValueTask<int>(length);
             }
-            return new ValueTask<int>(waits.Start(new MemoryReceiveOperation(buffer), false, token));
+            return new ValueTask<int>(dispatcher.Start(new MemoryReceiveOperation(buffer), false, token));
         }
 
         /// <summary>Sends a copy of the bytes, as soon as a peer can take them. Allocates no memory if a peer can take them
@@ -148,16 +148,16 @@ namespace Tautline
         /// <param name="token">Cancels the operation.</param>
         public unsafe ValueTask SendAsync(ReadOnlyMemory<byte> data, bool more = false, CancellationToken token = default(CancellationToken))
         {
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             int flags = more ? Native.SendMore : 0;
             using (var pin = data.Pin())
             {
                 var now = new Transfer(Transfer.Kind.Send, pin.Pointer, data.Length, flags);
-                if (waits.Try(ref now) >= 0)
+                if (dispatcher.Try(ref now) >= 0)
                     return default(ValueTask);
             }
-            return new ValueTask(waits.Start(new MemorySendOperation(data, flags), true, token));
+            return new ValueTask(dispatcher.Start(new MemorySendOperation(data, flags), true, token));
         }
 #endif
 
@@ -165,33 +165,33 @@ namespace Tautline
         internal unsafe int TryPart(Message message, CancellationToken token)
         {
             var pointer = (void*)message.Pointer;
-            var waits = Dispatcher();
+            var dispatcher = GetSharedDispatcher();
             token.ThrowIfCancellationRequested();
             var now = new Transfer(Transfer.Kind.ReceiveMessage, pointer, 0, 0);
-            int length = waits.Try(ref now);
+            int length = dispatcher.Try(ref now);
             GC.KeepAlive(message);
             return length;
         }
 
-        /// <summary>Returns the dispatcher, which the first asynchronous call creates.</summary>
-        Dispatch Dispatcher()
+        /// <summary>Returns the dispatcher of a socket that is used asynchronously.</summary>
+        SocketDispatcher GetSharedDispatcher()
         {
-            var waits = dispatch ?? Ordered();
-            if (!waits.Shared)
-                waits.Shared = true;
-            return waits;
+            var shared = dispatcher ?? GetDispatcher();
+            if (!shared.Shared)
+                shared.Shared = true;
+            return shared;
         }
 
-        /// <summary>Makes a lock order all calls from now on.</summary>
-        Dispatch Ordered()
+        /// <summary>Returns the dispatcher, and creates it if there is none. From then on, its lock orders all calls.</summary>
+        SocketDispatcher GetDispatcher()
         {
             if (socket == IntPtr.Zero)
                 throw new ObjectDisposedException(nameof(Socket));
             lock (handle)
             {
-                if (dispatch == null)
-                    dispatch = new Dispatch(handle);
-                return dispatch;
+                if (dispatcher == null)
+                    dispatcher = new SocketDispatcher(handle);
+                return dispatcher;
             }
         }
 
@@ -204,53 +204,53 @@ namespace Tautline
 
         int Try(Transfer transfer)
         {
-            int result = dispatch == null ? transfer.Try(socket) : dispatch.Try(ref transfer);
+            int result = dispatcher == null ? transfer.Try(socket) : dispatcher.Try(ref transfer);
             GC.KeepAlive(this);
             return result;
         }
 
-        /// <summary>Makes a blocking call on a measured socket, or on one used asynchronously, where it queues behind other
+        /// <summary>Makes a blocking call on a metered socket, or on one used asynchronously, where it queues behind other
         /// operations.</summary>
         int Blocking(Transfer transfer)
         {
-            int result = dispatch.Try(ref transfer);
+            int result = dispatcher.Try(ref transfer);
             if (result < 0)
             {
-                int timeout = GetInt(transfer.Sends ? Option.SendTimeout : Option.ReceiveTimeout);
+                int timeout = GetIntOption(transfer.Sends ? Option.SendTimeout : Option.ReceiveTimeout);
                 // A socket that is ready for sending does not say for which peer. Only the operation itself can find out.
-                if (transfer.Sends || dispatch.Shared)
-                    return dispatch.Block(new TransferOperation(transfer), transfer.Sends, timeout);
+                if (transfer.Sends || dispatcher.Shared)
+                    return dispatcher.Block(new TransferOperation(transfer), transfer.Sends, timeout);
                 var deadline = new Deadline(timeout);
                 while (result < 0 && Wait(PollEvents.In, deadline.Left))
-                    result = dispatch.Try(ref transfer);
+                    result = dispatcher.Try(ref transfer);
             }
             GC.KeepAlive(this);
             return result;
         }
 
-        /// <summary>Takes the lock for all other calls on a socket that is used asynchronously or measured.</summary>
+        /// <summary>Takes the lock for all other calls on a socket that is used asynchronously or metered.</summary>
         internal Lock Locked()
         {
-            return new Lock(dispatch);
+            return new Lock(dispatcher);
         }
 
         internal struct Lock : IDisposable
         {
-            readonly Dispatch dispatch;
+            readonly SocketDispatcher dispatcher;
 
-            internal Lock(Dispatch dispatch)
+            internal Lock(SocketDispatcher dispatcher)
             {
-                this.dispatch = dispatch;
-                if (dispatch != null)
-                    Monitor.Enter(dispatch.Gate);
+                this.dispatcher = dispatcher;
+                if (dispatcher != null)
+                    Monitor.Enter(dispatcher.Gate);
             }
 
             public void Dispose()
             {
-                if (dispatch == null)
+                if (dispatcher == null)
                     return;
-                dispatch.Advance();
-                Monitor.Exit(dispatch.Gate);
+                dispatcher.RetryOperations();
+                Monitor.Exit(dispatcher.Gate);
             }
         }
     }

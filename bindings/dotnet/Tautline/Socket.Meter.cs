@@ -13,28 +13,28 @@ namespace Tautline
         /// <remarks>Call it on the thread that may use the socket. Afterwards a lock orders all
         /// calls, as on a socket that is used asynchronously. A call that waits for a message
         /// reads the numbers first.</remarks>
-        /// <param name="name">The value of the tag <c>socket.name</c>, unique among the measured
+        /// <param name="name">The value of the tag <c>socket.name</c>, unique among the metered
         /// sockets. Null stands for the type and a number: <c>push-1</c>. A second call changes the
         /// name.</param>
-        /// <exception cref="ArgumentException">Another measured socket has this name.</exception>
+        /// <exception cref="ArgumentException">Another metered socket has this name.</exception>
         /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
-        public void Measure(string name = null)
+        public void EnableMetrics(string name = null)
         {
             SocketStatistics now;
             if (!TryGetStatistics(out now))
-                throw DoesNotCount();
+                throw StatisticsNotSupported();
             metered = SocketMeter.Add(this, metered, name);
-            Moved();
-            Ordered().Counted = true;
+            UpdateMeteredEndpoint();
+            GetDispatcher().IsMetered = true;
         }
 
-        partial void Moved()
+        partial void UpdateMeteredEndpoint()
         {
             if (metered != null)
                 metered.Endpoint = LastEndpoint;
         }
 
-        partial void Leave()
+        partial void RemoveFromMeter()
         {
             if (metered != null)
                 SocketMeter.Remove(metered);

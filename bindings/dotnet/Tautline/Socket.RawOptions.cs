@@ -14,7 +14,7 @@ namespace Tautline
             {
                 SocketStatistics statistics;
                 if (!TryGetStatistics(out statistics))
-                    throw DoesNotCount();
+                    throw StatisticsNotSupported();
                 return statistics;
             }
         }
@@ -25,13 +25,13 @@ namespace Tautline
         public SocketPeer[] GetPeers()
         {
             // More peers may connect before the second call.
-            var forms = new SocketPeer.Form[Statistics.Peers + 16];
+            var natives = new SocketPeer.NativePeer[Statistics.Peers + 16];
             int length;
-            fixed (SocketPeer.Form* value = forms)
-                length = Get(Option.Peers, value, forms.Length * sizeof(SocketPeer.Form));
-            var peers = new SocketPeer[length / sizeof(SocketPeer.Form)];
+            fixed (SocketPeer.NativePeer* value = natives)
+                length = ReadOption(Option.Peers, value, natives.Length * sizeof(SocketPeer.NativePeer));
+            var peers = new SocketPeer[length / sizeof(SocketPeer.NativePeer)];
             for (int place = 0; place < peers.Length; place++)
-                peers[place] = new SocketPeer(ref forms[place]);
+                peers[place] = new SocketPeer(ref natives[place]);
             return peers;
         }
 
@@ -39,7 +39,7 @@ namespace Tautline
         /// <param name="prefix">The prefix.</param>
         public void Subscribe(byte[] prefix)
         {
-            Set(6, Argument.NotNull(prefix, nameof(prefix)));
+            SetOption(6, Argument.NotNull(prefix, nameof(prefix)));
         }
 
         /// <summary>Subscribes to messages that begin with this text. An empty prefix matches every message.</summary>
@@ -53,7 +53,7 @@ namespace Tautline
         /// <param name="prefix">The prefix passed to <see cref="Subscribe(byte[])"/>.</param>
         public void Unsubscribe(byte[] prefix)
         {
-            Set(7, Argument.NotNull(prefix, nameof(prefix)));
+            SetOption(7, Argument.NotNull(prefix, nameof(prefix)));
         }
 
         /// <summary>Ends a subscription.</summary>
@@ -65,7 +65,7 @@ namespace Tautline
 
         /// <summary>Reads an option that is an int, by its number.</summary>
         /// <param name="option">The number.</param>
-        public int GetInt(int option)
+        public int GetIntOption(int option)
         {
             using (Locked())
             {
@@ -77,20 +77,20 @@ namespace Tautline
 
         /// <summary>Reads an option that is 64 bits long, by its number.</summary>
         /// <param name="option">The number.</param>
-        public long GetLong(int option)
+        public long GetLongOption(int option)
         {
             long value;
-            Get(option, &value, sizeof(long));
+            ReadOption(option, &value, sizeof(long));
             return value;
         }
 
         /// <summary>Reads an option that is bytes, by its number.</summary>
         /// <param name="option">The number.</param>
-        public byte[] GetBytes(int option)
+        public byte[] GetBytesOption(int option)
         {
             const int room = 1024;
             byte* value = stackalloc byte[room];
-            int length = Get(option, value, room);
+            int length = ReadOption(option, value, room);
             var bytes = new byte[length];
             for (int at = 0; at < length; at++)
                 bytes[at] = value[at];
@@ -99,18 +99,18 @@ namespace Tautline
 
         /// <summary>Reads an option that is text, by its number.</summary>
         /// <param name="option">The number.</param>
-        public string GetString(int option)
+        public string GetStringOption(int option)
         {
             const int room = 4096;
             byte* value = stackalloc byte[room];
-            int length = Get(option, value, room);
+            int length = ReadOption(option, value, room);
             return Library.Text(value, length);
         }
 
         /// <summary>Sets an option that is an int, by its number.</summary>
         /// <param name="option">The number.</param>
         /// <param name="value">The value.</param>
-        public void Set(int option, int value)
+        public void SetOption(int option, int value)
         {
             Put(option, value, null);
         }
@@ -118,7 +118,7 @@ namespace Tautline
         /// <summary>Sets an option that is 64 bits long, by its number.</summary>
         /// <param name="option">The number.</param>
         /// <param name="value">The value.</param>
-        public void Set(int option, long value)
+        public void SetOption(int option, long value)
         {
             Put(option, value, null);
         }
@@ -126,7 +126,7 @@ namespace Tautline
         /// <summary>Sets an option that is bytes, by its number.</summary>
         /// <param name="option">The number.</param>
         /// <param name="value">The value; null clears the option.</param>
-        public void Set(int option, byte[] value)
+        public void SetOption(int option, byte[] value)
         {
             Put(option, value, null);
         }
@@ -134,7 +134,7 @@ namespace Tautline
         /// <summary>Sets an option that is text, by its number.</summary>
         /// <param name="option">The number.</param>
         /// <param name="value">The value; null clears the option.</param>
-        public void Set(int option, string value)
+        public void SetOption(int option, string value)
         {
             Put(option, value, null);
         }
@@ -174,9 +174,9 @@ namespace Tautline
             return ZmqException.About(Errno.InvalidArgument, name + " of a " + type + " socket does not take " + value);
         }
 
-        static Exception DoesNotCount()
+        static Exception StatisticsNotSupported()
         {
-            return new NotSupportedException("The library that was loaded does not count.");
+            return new NotSupportedException("The loaded libzmq has no counters: use Tautline.");
         }
 
         internal bool TryGetStatistics(out SocketStatistics statistics)
@@ -196,11 +196,11 @@ namespace Tautline
         {
             const int room = 41;
             byte* value = stackalloc byte[room];
-            int length = Get(option, value, room);
+            int length = ReadOption(option, value, room);
             return Library.Text(value, length);
         }
 
-        int Get(int option, void* value, int room)
+        int ReadOption(int option, void* value, int room)
         {
             var length = (UIntPtr)(uint)room;
             using (Locked())

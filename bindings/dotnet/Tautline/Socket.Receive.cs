@@ -18,7 +18,7 @@ namespace Tautline
                 throw new ArgumentNullException(nameof(buffer));
             fixed (byte* bytes = buffer)
             {
-                int length = dispatch != null ? -1 : Native.zmq_recv(socket, bytes, (UIntPtr)(uint)buffer.Length, 0);
+                int length = dispatcher != null ? -1 : Native.zmq_recv(socket, bytes, (UIntPtr)(uint)buffer.Length, 0);
                 return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, bytes, buffer.Length, Native.zmq_errno());
             }
         }
@@ -42,7 +42,7 @@ namespace Tautline
         [CLSCompliant(false)]
         public int Receive(byte* buffer, int size)
         {
-            int length = dispatch != null ? -1 : Native.zmq_recv(socket, buffer, (UIntPtr)(uint)size, 0);
+            int length = dispatcher != null ? -1 : Native.zmq_recv(socket, buffer, (UIntPtr)(uint)size, 0);
             return length >= 0 ? length : ReceiveLater(Transfer.Kind.Receive, buffer, size, Native.zmq_errno());
         }
 
@@ -52,7 +52,7 @@ namespace Tautline
         public int Receive(Message message)
         {
             IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
-            int length = dispatch != null ? -1 : Native.zmq_msg_recv(pointer, socket, 0);
+            int length = dispatcher != null ? -1 : Native.zmq_msg_recv(pointer, socket, 0);
             if (length < 0)
                 length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)pointer, 0, Native.zmq_errno());
             GC.KeepAlive(message);
@@ -82,7 +82,7 @@ namespace Tautline
             do
             {
                 Receive(message);
-                more = message.More;
+                more = message.HasMore;
                 parts.Add(message.Take());
             }
             while (more);
@@ -177,21 +177,20 @@ namespace Tautline
             // zmq_poll would take a closed socket (a null pointer) for descriptor 0.
             if (item.Socket == IntPtr.Zero)
                 throw ZmqException.Of(Errno.NotASocket);
-            bool ready = dispatch == null ? Poller.Poll(&item, 1, timeout) > 0 : WaitInTurns(&item, events, timeout);
+            bool ready = dispatcher == null ? Poller.Poll(&item, 1, timeout) > 0 : WaitInTurns(&item, events, timeout);
             GC.KeepAlive(this);
             return ready;
         }
 
         bool WaitInTurns(PollItem* item, PollEvents events, int timeout)
         {
-            var waits = dispatch;
             var deadline = new Deadline(timeout);
             do
             {
                 // After the first asynchronous call, other threads may use the socket during the wait.
-                if (waits.Shared)
-                    return waits.Wait(events, deadline.Left);
-                waits.Lend();
+                if (dispatcher.Shared)
+                    return dispatcher.Wait(events, deadline.Left);
+                dispatcher.Lend();
                 try
                 {
                     if (Poller.Poll(item, 1, deadline.Turn) > 0)
@@ -199,7 +198,7 @@ namespace Tautline
                 }
                 finally
                 {
-                    waits.Return();
+                    dispatcher.Return();
                 }
             }
             while (!deadline.Over);
@@ -220,13 +219,13 @@ namespace Tautline
                 }
                 else
                 {
-                    length = dispatch != null ? -1 : Native.zmq_msg_recv(batch.Next, socket, 0);
+                    length = dispatcher != null ? -1 : Native.zmq_msg_recv(batch.Next, socket, 0);
                     if (length < 0)
                         length = ReceiveLater(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0, Native.zmq_errno());
                 }
-                batch.Took(length);
+                batch.Added(length);
             }
-            batch.Settle();
+            batch.FreeStale();
             GC.KeepAlive(batch);
             GC.KeepAlive(this);
             return batch.Count;
@@ -234,7 +233,7 @@ namespace Tautline
 
         int NextPart(IntPtr message)
         {
-            int length = dispatch != null ? -1 : Native.zmq_msg_recv(message, socket, Native.DontWait);
+            int length = dispatcher != null ? -1 : Native.zmq_msg_recv(message, socket, Native.DontWait);
             return length >= 0 ? length : TryLater(message, Native.zmq_errno());
         }
 
@@ -242,7 +241,7 @@ namespace Tautline
         int TryLater(IntPtr message, int error)
         {
             var part = new Transfer(Transfer.Kind.ReceiveMessage, (void*)message, 0, Native.DontWait);
-            return dispatch != null ? dispatch.Try(ref part) : part.Failed(socket, error);
+            return dispatcher != null ? dispatcher.Try(ref part) : part.Failed(socket, error);
         }
 
         /// <summary>Slow path: the socket needs a lock, or the call has failed. The reference to `this` here keeps the object alive
@@ -251,7 +250,7 @@ namespace Tautline
         int ReceiveLater(Transfer.Kind kind, void* data, int size, int error)
         {
             var part = new Transfer(kind, data, size, 0);
-            int length = dispatch != null ? Blocking(part) : part.Failed(socket, error);
+            int length = dispatcher != null ? Blocking(part) : part.Failed(socket, error);
             if (length < 0)
                 throw ZmqException.Of(Errno.Again);
             GC.KeepAlive(this);

@@ -20,7 +20,7 @@ namespace Tautline
             fixed (byte* bytes = data)
             {
                 int flags = more ? Native.SendMore : 0;
-                if (dispatch != null || Native.zmq_send(socket, bytes, (UIntPtr)(uint)data.Length, flags) < 0)
+                if (dispatcher != null || Native.zmq_send(socket, bytes, (UIntPtr)(uint)data.Length, flags) < 0)
                     SendLater(Transfer.Kind.Send, bytes, data.Length, flags, Native.zmq_errno());
             }
         }
@@ -45,7 +45,7 @@ namespace Tautline
         public void Send(byte* data, int size, bool more = false)
         {
             int flags = more ? Native.SendMore : 0;
-            if (dispatch != null || Native.zmq_send(socket, data, (UIntPtr)(uint)size, flags) < 0)
+            if (dispatcher != null || Native.zmq_send(socket, data, (UIntPtr)(uint)size, flags) < 0)
                 SendLater(Transfer.Kind.Send, data, size, flags, Native.zmq_errno());
         }
 
@@ -56,7 +56,7 @@ namespace Tautline
         {
             IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
             int flags = more ? Native.SendMore : 0;
-            if (dispatch != null || Native.zmq_msg_send(pointer, socket, flags) < 0)
+            if (dispatcher != null || Native.zmq_msg_send(pointer, socket, flags) < 0)
                 SendLater(Transfer.Kind.SendMessage, (void*)pointer, 0, flags, Native.zmq_errno());
             GC.KeepAlive(message);
         }
@@ -145,7 +145,7 @@ namespace Tautline
         void SendLater(Transfer.Kind kind, void* data, int size, int flags, int error)
         {
             var part = new Transfer(kind, data, size, flags);
-            if ((dispatch != null ? Blocking(part) : part.Failed(socket, error)) < 0)
+            if ((dispatcher != null ? Blocking(part) : part.Failed(socket, error)) < 0)
                 throw ZmqException.Of(Errno.Again);
             GC.KeepAlive(this);
         }
@@ -154,7 +154,7 @@ namespace Tautline
         {
             Argument.NotNull(parts, nameof(parts));
             if (parts.Count == 0)
-                throw new ArgumentException("A message has one part at least.", nameof(parts));
+                throw new ArgumentException("A message must have at least one part.", nameof(parts));
             // Check all parts before sending the first, because a partly sent message cannot be cancelled.
             foreach (var part in parts)
                 Argument.NotNull(part, nameof(parts));

@@ -20,7 +20,7 @@ namespace Tautline
         /// forward it.</returns>
         /// <remarks>The stream has no end: it throws an
         /// <see cref="System.ObjectDisposedException"/> when the socket is disposed and a
-        /// <see cref="ContextTerminatedException"/> when the context is. <see cref="Message.More"/>
+        /// <see cref="ContextTerminatedException"/> when the context is. <see cref="Message.HasMore"/>
         /// is true if another part of the same message follows.</remarks>
         public IAsyncEnumerable<Message> ReceiveAllAsync(CancellationToken token = default(CancellationToken))
         {
@@ -57,7 +57,7 @@ namespace Tautline
         /// <summary>Receives one part for a stream, as soon as one is available.</summary>
         internal Task<bool> PartLater(Message message, CancellationToken token)
         {
-            return Dispatcher().Start(new StepOperation(message), false, token);
+            return GetSharedDispatcher().Start(new StepOperation(message), false, token);
         }
     }
 }

@@ -11,7 +11,7 @@ namespace Tautline
         const int SliceMilliseconds = 100;
 
         /// <summary>Interval between two polls that do not block a thread.</summary>
-        const int LookMilliseconds = 10;
+        const int PollMilliseconds = 10;
 
         /// <summary>Waits until at least <c>count</c> peers are connected. Needs Tautline.</summary>
         /// <param name="count">The required number.</param>
@@ -58,7 +58,7 @@ namespace Tautline
             for (;;)
             {
                 int left = deadline.Left;
-                if (IsSo(option, count, left < 0 ? SliceMilliseconds : Math.Min(left, SliceMilliseconds)))
+                if (TryWait(option, count, left < 0 ? SliceMilliseconds : Math.Min(left, SliceMilliseconds)))
                     return true;
                 if (deadline.Over)
                     return false;
@@ -68,13 +68,13 @@ namespace Tautline
         Task<bool> WaitForAsync(int option, int count, TimeSpan? timeout, CancellationToken token)
         {
             var deadline = new Deadline(Milliseconds(count, timeout));
-            return Looks.UntilAsync(() => IsSo(option, count, 1), deadline, LookMilliseconds, token);
+            return Polling.UntilAsync(() => TryWait(option, count, 1), deadline, PollMilliseconds, token);
         }
 
         static int Milliseconds(int count, TimeSpan? timeout)
         {
             if (!Library.IsTautline)
-                throw new NotSupportedException("The library that was loaded does not tell.");
+                throw new NotSupportedException("The loaded libzmq does not support this: use Tautline.");
             if (count < 0)
                 throw new ArgumentOutOfRangeException(nameof(count));
             return timeout == null ? -1 : (int)Math.Max(0, Math.Min(int.MaxValue, timeout.Value.TotalMilliseconds));
@@ -82,7 +82,7 @@ namespace Tautline
 
         /// <summary>Waits for a number of milliseconds. The option obeys the send timeout, which is set here and restored
         /// afterwards.</summary>
-        bool IsSo(int option, int count, int milliseconds)
+        bool TryWait(int option, int count, int milliseconds)
         {
             using (Locked())
             {
@@ -105,7 +105,7 @@ namespace Tautline
     }
 
     /// <summary>Non-blocking waits for conditions that the library does not signal.</summary>
-    internal static class Looks
+    internal static class Polling
     {
         /// <summary>Polls until the condition is true or the deadline has passed.</summary>
         internal static async Task<bool> UntilAsync(Func<bool> look, Deadline deadline, int pause, CancellationToken token)

@@ -15,7 +15,7 @@ namespace Tautline
         // The handle's pointer, null after Dispose: the library then returns ENOTSOCK. Every call keeps `this` alive until it
         // returns.
         IntPtr socket;
-        Dispatch dispatch;
+        SocketDispatcher dispatcher;
         Message scratch;
 
         /// <summary>Creates a socket of a given type.</summary>
@@ -72,8 +72,8 @@ namespace Tautline
         {
             if (!disposing)
                 return;
-            Leave();
-            var pending = dispatch;
+            RemoveFromMeter();
+            var pending = dispatcher;
             if (pending == null)
             {
                 socket = IntPtr.Zero;
@@ -95,22 +95,22 @@ namespace Tautline
             get { return socket; }
         }
 
-        /// <summary>The lock of all calls; null if the socket is neither used asynchronously nor measured.</summary>
-        internal Dispatch Waits
+        /// <summary>The lock of all calls; null if the socket is neither used asynchronously nor metered.</summary>
+        internal SocketDispatcher Dispatcher
         {
-            get { return dispatch; }
+            get { return dispatcher; }
         }
 
-        internal bool IsMeasured
+        internal bool IsMetered
         {
-            get { return dispatch != null && dispatch.Counted; }
+            get { return dispatcher != null && dispatcher.IsMetered; }
         }
 
         /// <summary>Called after an endpoint was added or removed.</summary>
-        partial void Moved();
+        partial void UpdateMeteredEndpoint();
 
         /// <summary>Called before the socket is closed.</summary>
-        partial void Leave();
+        partial void RemoveFromMeter();
 
         unsafe delegate int EndpointCall(IntPtr socket, byte* endpoint);
 
@@ -127,7 +127,7 @@ namespace Tautline
                     ZmqException.Check(result, endpoint);
                 }
             }
-            Moved();
+            UpdateMeteredEndpoint();
             GC.KeepAlive(this);
         }
     }

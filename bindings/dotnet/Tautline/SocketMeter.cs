@@ -41,7 +41,7 @@ namespace Tautline
         {
             Socket alive;
             numbers = default(SocketStatistics);
-            bool known = socket.TryGetTarget(out alive) && alive.Waits != null && alive.Waits.TryCount(out numbers);
+            bool known = socket.TryGetTarget(out alive) && alive.Dispatcher != null && alive.Dispatcher.TryCount(out numbers);
             GC.KeepAlive(alive);
             return known;
         }
@@ -62,7 +62,7 @@ namespace Tautline
         }
     }
 
-    /// <summary>The meter, created with the first measured socket, and the sockets that it
+    /// <summary>The meter, created with the first metered socket, and the sockets that it
     /// reports.</summary>
     /// <remarks>All its instruments are observable: they read the sockets only while a listener is
     /// attached.</remarks>
@@ -81,7 +81,7 @@ namespace Tautline
                 Sockets.RemoveAll(each => !each.IsAlive);
                 name = name ?? Unused(socket.Type);
                 if (Sockets.Exists(each => each != before && each.Name == name))
-                    throw new ArgumentException("Another socket is measured by the name " + name + ".", nameof(name));
+                    throw new ArgumentException("Another meter already has the name " + name + ".", nameof(name));
                 if (meter == null)
                     Begin();
                 var added = new MeteredSocket(socket, name);
@@ -120,13 +120,13 @@ namespace Tautline
                 "Messages not sent: a peer was at its high-water mark (full), no peer had the routing id (unroutable), the peer went for good (lost).",
                 Each("reason", "full", all => all.DroppedFull),
                 Each("reason", "unroutable", all => all.DroppedUnroutable),
-                Each("reason", "lost", all => all.Lost));
+                Each("reason", "lost", all => all.LostMessages));
             Level("tautline.messages.queued", "{message}", "Messages now waiting to be sent (out), or for the program (in).",
                 Each("direction", "out", all => all.QueuedOut),
                 Each("direction", "in", all => all.QueuedIn));
             Level("tautline.peers", "{peer}", "Peers that are connected, or being connected to.", Each(all => all.Peers));
-            Counter("tautline.reconnects", "{reconnect}", "Peers lost and found again.", Each(all => all.Reconnects));
-            Counter("tautline.connects.failed", "{connect}", "Attempts to connect that came to nothing.", Each(all => all.FailedConnects));
+            Counter("tautline.reconnects", "{reconnect}", "Connections lost and restored.", Each(all => all.Reconnects));
+            Counter("tautline.connects.failed", "{connect}", "Failed connection attempts.", Each(all => all.FailedConnects));
             Counter("tautline.handshakes.failed", "{handshake}", "Peers that broke off, or were not let in.", Each(all => all.FailedHandshakes));
         }
 

@@ -52,7 +52,7 @@ namespace Tautline
             Type = type;
             Value = value;
             Endpoint = endpoint;
-            Local = Remote = Host = UserId = Reason = "";
+            Local = Remote = PeerAddress = UserId = Reason = RefusalReason = "";
             RoutingId = new byte[0];
         }
 
@@ -76,7 +76,7 @@ namespace Tautline
         public byte[] RoutingId { get; internal set; }
 
         /// <summary>The peer's address (<c>Peer-Address</c> of its messages), in the same events.</summary>
-        public string Host { get; internal set; }
+        public string PeerAddress { get; internal set; }
 
         /// <summary>The user id that the authentication handler assigned to the peer, in the same events.</summary>
         public string UserId { get; internal set; }
@@ -87,6 +87,9 @@ namespace Tautline
         /// <summary>The credentials of a peer whose handshake has failed; null if the peer did not present any.</summary>
         public PeerClaim Claim { get; internal set; }
 
+        /// <summary>The answer of the authentication handler that refused the peer; may be empty.</summary>
+        public string RefusalReason { get; internal set; }
+
         /// <summary>Returns all properties as text.</summary>
         public override string ToString()
         {
@@ -94,24 +97,20 @@ namespace Tautline
         }
     }
 
-    /// <summary>The credentials of a peer whose handshake has failed, and the answer of the authentication handler.</summary>
+    /// <summary>The credentials of a peer whose handshake has failed.</summary>
     public sealed class PeerClaim
     {
-        internal PeerClaim(string mechanism, byte[] name, string reason)
+        internal PeerClaim(string mechanism, byte[] credential)
         {
             Mechanism = mechanism;
-            Name = name;
-            Reason = reason;
+            Credential = credential;
         }
 
         /// <summary>The mechanism: <c>PLAIN</c>, <c>CURVE</c>.</summary>
         public string Mechanism { get; private set; }
 
         /// <summary>The public key or the user name of the peer.</summary>
-        public byte[] Name { get; private set; }
-
-        /// <summary>The answer of the handler; may be empty.</summary>
-        public string Reason { get; private set; }
+        public byte[] Credential { get; private set; }
     }
 
     /// <summary>Reports the events of a socket's connections. Any thread may use it, one at a time.</summary>
@@ -123,7 +122,7 @@ namespace Tautline
         const SocketEvents AtBoundEnd = SocketEvents.Listening | SocketEvents.BindFailed | SocketEvents.Accepted | SocketEvents.AcceptFailed;
 
         readonly Socket watched;
-        readonly Socket events;
+        readonly Socket pair;
         readonly SocketEvents wanted;
         /// <summary>The bound endpoints.</summary>
         readonly List<string> bound = new List<string>();
@@ -131,21 +130,21 @@ namespace Tautline
         /// <summary>Starts to monitor a socket. A socket has at most one monitor.</summary>
         /// <param name="context">The socket's context.</param>
         /// <param name="socket">The socket.</param>
-        /// <param name="which">The events to report.</param>
-        public unsafe SocketMonitor(Context context, Socket socket, SocketEvents which = SocketEvents.All)
+        /// <param name="events">The events to report.</param>
+        public unsafe SocketMonitor(Context context, Socket socket, SocketEvents events = SocketEvents.All)
         {
             watched = Argument.NotNull(socket, nameof(socket));
             string endpoint = "inproc://tautline-monitor-" + Interlocked.Increment(ref number);
-            wanted = which;
+            wanted = events;
             bound.Add(socket.LastEndpoint);
             fixed (byte* text = Library.Text(endpoint))
             using (socket.Locked())
                 ZmqException.Check(Library.IsTautline
-                    ? Native.zmq_socket_monitor_versioned(socket.Pointer, text, (ulong)(which | SocketEvents.Listening | SocketEvents.Accepted), 3, (int)SocketType.Pair)
-                    : Native.zmq_socket_monitor(socket.Pointer, text, (int)which));
+                    ? Native.zmq_socket_monitor_versioned(socket.Pointer, text, (ulong)(events | SocketEvents.Listening | SocketEvents.Accepted), 3, (int)SocketType.Pair)
+                    : Native.zmq_socket_monitor(socket.Pointer, text, (int)events));
             GC.KeepAlive(socket);
-            events = new Socket(context, SocketType.Pair);
-            events.Connect(endpoint);
+            pair = new Socket(context, SocketType.Pair);
+            pair.Connect(endpoint);
         }
 
         /// <summary>True if the last event has been received.</summary>
@@ -156,27 +155,27 @@ namespace Tautline
         {
             for (;;)
             {
-                var happened = Parse(events.ReceiveMultipart());
-                if (happened != null)
-                    return happened;
+                var monitorEvent = Parse(pair.ReceiveMultipart());
+                if (monitorEvent != null)
+                    return monitorEvent;
             }
         }
 
         /// <summary>Waits for the next event, up to a timeout.</summary>
         /// <param name="timeout">The maximum time to wait.</param>
-        /// <param name="happened">The event.</param>
+        /// <param name="monitorEvent">The event.</param>
         /// <returns>True if an event was received.</returns>
-        public bool TryReceive(TimeSpan timeout, out MonitorEvent happened)
+        public bool TryReceive(TimeSpan timeout, out MonitorEvent monitorEvent)
         {
             var watch = Stopwatch.StartNew();
-            happened = null;
-            for (var left = timeout; happened == null && events.Wait(PollEvents.In, left);)
+            monitorEvent = null;
+            for (var left = timeout; monitorEvent == null && pair.Wait(PollEvents.In, left);)
             {
-                happened = Parse(events.ReceiveMultipart());
+                monitorEvent = Parse(pair.ReceiveMultipart());
                 if (timeout >= TimeSpan.Zero)
                     left = watch.Elapsed < timeout ? timeout - watch.Elapsed : TimeSpan.Zero;
             }
-            return happened != null;
+            return monitorEvent != null;
         }
 
         /// <summary>Waits for the next event without blocking a thread.</summary>
@@ -185,9 +184,9 @@ namespace Tautline
         {
             for (;;)
             {
-                var happened = Parse(await events.ReceiveMultipartAsync(token).ConfigureAwait(false));
-                if (happened != null)
-                    return happened;
+                var monitorEvent = Parse(await pair.ReceiveMultipartAsync(token).ConfigureAwait(false));
+                if (monitorEvent != null)
+                    return monitorEvent;
             }
         }
 
@@ -212,19 +211,19 @@ namespace Tautline
                     Native.zmq_socket_monitor(watched.Pointer, null, 0);
             }
             GC.KeepAlive(watched);
-            events.Dispose();
+            pair.Dispose();
         }
 
         /// <summary>Parses an event. Returns null for an event that serves only to track the bound endpoints.</summary>
         MonitorEvent Parse(List<byte[]> parts)
         {
-            var happened = Library.IsTautline ? Detailed(parts) : Plain(parts);
-            HasStopped |= happened.Type == SocketEvents.MonitorStopped;
-            return (happened.Type & wanted) != 0 ? happened : null;
+            var monitorEvent = Library.IsTautline ? ParseVersion3(parts) : ParseVersion1(parts);
+            HasStopped |= monitorEvent.Type == SocketEvents.MonitorStopped;
+            return (monitorEvent.Type & wanted) != 0 ? monitorEvent : null;
         }
 
         /// <summary>Parses an event of version 1.</summary>
-        static MonitorEvent Plain(List<byte[]> parts)
+        static MonitorEvent ParseVersion1(List<byte[]> parts)
         {
             if (parts.Count != 2 || parts[0].Length != 6)
                 throw NoEvent();
@@ -232,7 +231,7 @@ namespace Tautline
         }
 
         /// <summary>Parses an event of version 3: number, count of values, the values, and texts.</summary>
-        MonitorEvent Detailed(List<byte[]> parts)
+        MonitorEvent ParseVersion3(List<byte[]> parts)
         {
             if (parts.Count < 2 || parts[0].Length != 8 || parts[1].Length != 8)
                 throw NoEvent();
@@ -242,20 +241,21 @@ namespace Tautline
             var type = (SocketEvents)BitConverter.ToInt64(parts[0], 0);
             int value = at > 2 ? (int)BitConverter.ToInt64(parts[2], 0) : 0;
             string local = Text(parts[at]), remote = Text(parts[at + 1]);
-            return new MonitorEvent(type, value, Given(type, local, remote))
+            return new MonitorEvent(type, value, GetEndpoint(type, local, remote))
             {
                 Local = local,
                 Remote = remote,
                 RoutingId = parts[at + 2],
-                Host = Text(parts[at + 3]),
+                PeerAddress = Text(parts[at + 3]),
                 UserId = Text(parts[at + 4]),
                 Reason = Text(parts[at + 5]),
-                Claim = parts.Count < at + 9 ? null : new PeerClaim(Text(parts[at + 6]), parts[at + 7], Text(parts[at + 8])),
+                Claim = parts.Count < at + 9 ? null : new PeerClaim(Text(parts[at + 6]), parts[at + 7]),
+                RefusalReason = parts.Count < at + 9 ? "" : Text(parts[at + 8]),
             };
         }
 
         /// <summary>Returns the endpoint that the program has bound or connected.</summary>
-        string Given(SocketEvents type, string local, string remote)
+        string GetEndpoint(SocketEvents type, string local, string remote)
         {
             bool isBound = bound.Contains(local);
             if (!isBound && (type & AtBoundEnd) != 0)
@@ -273,7 +273,7 @@ namespace Tautline
 
         static FormatException NoEvent()
         {
-            return new FormatException("Not an event of a monitor.");
+            return new FormatException("The message is not an event of a monitor.");
         }
     }
 }

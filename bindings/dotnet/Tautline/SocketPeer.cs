@@ -12,8 +12,8 @@ namespace Tautline
         /// <summary>Messages flow.</summary>
         Connected = 1,
 
-        /// <summary>Gone for good. Messages from the peer may still be received.</summary>
-        Gone = 2,
+        /// <summary>The peer will not reconnect. Its messages may still be received.</summary>
+        Closed = 2,
 
         /// <summary>The socket is closed and still sends queued messages.</summary>
         Lingering = 3,
@@ -24,7 +24,7 @@ namespace Tautline
     {
         /// <summary>A <c>zmq_tautline_peer_t</c>.</summary>
         [StructLayout(LayoutKind.Sequential)]
-        internal struct Form
+        internal struct NativePeer
         {
             internal ulong Id, Since, MessagesSent, BytesSent, MessagesReceived, BytesReceived, QueuedOut, QueuedOutBytes, QueuedIn,
                 QueuedInBytes, Dropped, Full, Reconnects, RoundTrip;
@@ -39,35 +39,35 @@ namespace Tautline
             internal fixed byte Mechanism[16];
         }
 
-        internal SocketPeer(ref Form form)
+        internal SocketPeer(ref NativePeer native)
         {
-            Id = (long)form.Id;
+            Id = (long)native.Id;
             // Ticks of 100 ns.
-            Since = form.Since == 0 ? (DateTime?)null : new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc).AddTicks((long)form.Since * 10);
-            MessagesSent = (long)form.MessagesSent;
-            BytesSent = (long)form.BytesSent;
-            MessagesReceived = (long)form.MessagesReceived;
-            BytesReceived = (long)form.BytesReceived;
-            QueuedOut = (long)form.QueuedOut;
-            QueuedOutBytes = (long)form.QueuedOutBytes;
-            QueuedIn = (long)form.QueuedIn;
-            QueuedInBytes = (long)form.QueuedInBytes;
-            Dropped = (long)form.Dropped;
-            Full = (long)form.Full;
-            Reconnects = (long)form.Reconnects;
-            RoundTrip = form.RoundTrip == 0 ? (TimeSpan?)null : TimeSpan.FromTicks((long)form.RoundTrip * 10);
-            State = (PeerState)form.State;
-            ConnectedHere = (form.Flags & 1) != 0;
-            SharedMemory = (form.Flags & 2) != 0;
-            fixed (Form* at = &form)
+            ConnectedSince = native.Since == 0 ? (DateTime?)null : new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc).AddTicks((long)native.Since * 10);
+            MessagesSent = (long)native.MessagesSent;
+            BytesSent = (long)native.BytesSent;
+            MessagesReceived = (long)native.MessagesReceived;
+            BytesReceived = (long)native.BytesReceived;
+            QueuedOut = (long)native.QueuedOut;
+            QueuedOutBytes = (long)native.QueuedOutBytes;
+            QueuedIn = (long)native.QueuedIn;
+            QueuedInBytes = (long)native.QueuedInBytes;
+            DroppedFull = (long)native.Dropped;
+            QueueFullCount = (long)native.Full;
+            Reconnects = (long)native.Reconnects;
+            RoundTrip = native.RoundTrip == 0 ? (TimeSpan?)null : TimeSpan.FromTicks((long)native.RoundTrip * 10);
+            State = (PeerState)native.State;
+            IsOutgoing = (native.Flags & 1) != 0;
+            UsesSharedMemory = (native.Flags & 2) != 0;
+            fixed (NativePeer* at = &native)
             {
-                RoutingId = new byte[Math.Min(form.RoutingIdSize, 256)];
+                RoutingId = new byte[Math.Min(native.RoutingIdSize, 256)];
                 Marshal.Copy((IntPtr)at->RoutingId, RoutingId, 0, RoutingId.Length);
-                Address = Library.Text(at->Address, 128);
+                Remote = Library.Text(at->Address, 128);
                 Local = Library.Text(at->Local, 128);
                 Endpoint = Library.Text(at->Endpoint, 256);
                 UserId = Library.Text(at->UserId, 192);
-                Host = Library.Text(at->Host, 64);
+                PeerAddress = Library.Text(at->Host, 64);
                 Mechanism = Library.Text(at->Mechanism, 16);
             }
         }
@@ -76,7 +76,7 @@ namespace Tautline
         public long Id { get; }
 
         /// <summary>Start time of the current connection; null before the first connection, and for inproc.</summary>
-        public DateTime? Since { get; }
+        public DateTime? ConnectedSince { get; }
 
         /// <summary>Messages put into the peer's queue.</summary>
         public long MessagesSent { get; }
@@ -103,10 +103,10 @@ namespace Tautline
         public long QueuedInBytes { get; }
 
         /// <summary>Messages dropped because the peer was at its high-water mark.</summary>
-        public long Dropped { get; }
+        public long DroppedFull { get; }
 
         /// <summary>Number of messages that found the peer's queue full.</summary>
-        public long Full { get; }
+        public long QueueFullCount { get; }
 
         /// <summary>Number of reconnects to the peer.</summary>
         public long Reconnects { get; }
@@ -118,16 +118,16 @@ namespace Tautline
         public PeerState State { get; }
 
         /// <summary>True if this socket connected to the peer, false if the peer connected to this socket.</summary>
-        public bool ConnectedHere { get; }
+        public bool IsOutgoing { get; }
 
         /// <summary>True if bytes go through shared memory.</summary>
-        public bool SharedMemory { get; }
+        public bool UsesSharedMemory { get; }
 
         /// <summary>Routing id by which ROUTER and other sockets know the peer; may be empty.</summary>
         public byte[] RoutingId { get; }
 
         /// <summary>The peer's end of the connection; empty for inproc.</summary>
-        public string Address { get; }
+        public string Remote { get; }
 
         /// <summary>Our end of the connection.</summary>
         public string Local { get; }
@@ -139,7 +139,7 @@ namespace Tautline
         public string UserId { get; }
 
         /// <summary>The peer's address (<c>Peer-Address</c> of its messages).</summary>
-        public string Host { get; }
+        public string PeerAddress { get; }
 
         /// <summary>The security mechanism: <c>NULL</c>, <c>PLAIN</c>, <c>CURVE</c>; empty for inproc.</summary>
         public string Mechanism { get; }

@@ -6,7 +6,7 @@ namespace Tautline
     [StructLayout(LayoutKind.Sequential)]
     public struct SocketStatistics
     {
-        readonly ulong messagesSent, bytesSent, messagesReceived, bytesReceived, droppedFull, droppedUnroutable, lost, queuedOut,
+        readonly ulong messagesSent, bytesSent, messagesReceived, bytesReceived, droppedFull, droppedUnroutable, lostMessages, queuedOut,
             queuedIn, peers, reconnects, failedConnects, failedHandshakes;
 
         /// <summary>Messages put into the peers' queues.</summary>
@@ -27,8 +27,8 @@ namespace Tautline
         /// <summary>Messages dropped because no peer has that routing id (ROUTER).</summary>
         public long DroppedUnroutable { get { return (long)droppedUnroutable; } }
 
-        /// <summary>Messages that were queued for peers that are gone for good.</summary>
-        public long Lost { get { return (long)lost; } }
+        /// <summary>Messages that were queued for peers that will not reconnect.</summary>
+        public long LostMessages { get { return (long)lostMessages; } }
 
         /// <summary>Messages now waiting to be sent.</summary>
         public long QueuedOut { get { return (long)queuedOut; } }
@@ -53,7 +53,7 @@ namespace Tautline
         {
             return "MessagesSent=" + MessagesSent + " BytesSent=" + BytesSent + " MessagesReceived=" + MessagesReceived
                 + " BytesReceived=" + BytesReceived + " DroppedFull=" + DroppedFull + " DroppedUnroutable=" + DroppedUnroutable
-                + " Lost=" + Lost + " QueuedOut=" + QueuedOut + " QueuedIn=" + QueuedIn + " Peers=" + Peers
+                + " LostMessages=" + LostMessages + " QueuedOut=" + QueuedOut + " QueuedIn=" + QueuedIn + " Peers=" + Peers
                 + " Reconnects=" + Reconnects + " FailedConnects=" + FailedConnects + " FailedHandshakes=" + FailedHandshakes;
         }
     }

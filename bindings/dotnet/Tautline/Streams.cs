@@ -56,7 +56,7 @@ namespace Tautline
         public ValueTask<bool> MoveNextAsync()
         {
             if (Waits)
-                throw new InvalidOperationException("The step before has not come to its end.");
+                throw new InvalidOperationException("The previous call of MoveNextAsync has not completed.");
             if (ended)
                 return new ValueTask<bool>(false);
             if (TryStep())
@@ -69,7 +69,7 @@ namespace Tautline
         {
             // The library may still write to the memory that Dispose would free.
             if (Waits)
-                throw new NotSupportedException("The last step has not come to its end.");
+                throw new NotSupportedException("The last call of MoveNextAsync has not completed.");
             ended = true;
             source?.Dispose();
             Release();

@@ -43,11 +43,11 @@ namespace Tautline
                 {
                     int digit = Digits.IndexOf(text[at * 5 + of]);
                     if (digit < 0)
-                        throw new FormatException("A character that does not belong to Z85.");
+                        throw new FormatException("The text contains a character that Z85 does not have.");
                     value = value * 85 + (uint)digit;
                 }
                 if (value > uint.MaxValue)
-                    throw new FormatException("Five characters that stand for more than four bytes.");
+                    throw new FormatException("The text contains five characters whose value exceeds four bytes.");
                 for (int of = 3; of >= 0; of--)
                 {
                     data[at * 4 + of] = (byte)value;

@@ -115,10 +115,10 @@ namespace Tautline
             switch (type)
             {
                 case SocketType.Request:
-                    return About(error, sending ? "Request must receive the answer to its last question first"
-                        : "Request must send a question first");
+                    return About(error, sending ? "Request must receive the reply to its last request first"
+                        : "Request must send a request first");
                 case SocketType.Reply:
-                    return About(error, sending ? "Reply must receive a question first" : "Reply must answer the last question first");
+                    return About(error, sending ? "Reply must receive a request first" : "Reply must reply to the last request first");
                 default:
                     return Of(error);
             }

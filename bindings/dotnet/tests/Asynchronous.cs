@@ -165,7 +165,7 @@ namespace Tautline.Tests
                         var receiving = couple.Bound.ReceiveStringAsync();
                         couple.Bound.Send("there " + round);
                         Check.Equal("there " + round, couple.Connected.ReceiveString());
-                        couple.Bound.GetInt(15);
+                        couple.Bound.GetIntOption(15);
                         couple.Connected.Send("and back " + round);
                         Check.Equal("and back " + round, await receiving);
                     }

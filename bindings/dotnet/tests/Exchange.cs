@@ -142,7 +142,7 @@ namespace Tautline.Tests
                 Check.Equal("127.0.0.1", received.GetProperty("Peer-Address"));
                 Check.Equal("PUSH", received.GetProperty("Socket-Type"));
                 Check.Equal(null, received.GetProperty("Nothing"));
-                Check.That(!received.More, "it is the only part");
+                Check.That(!received.HasMore, "it is the only part");
                 received.Resize(1000000);
                 Check.Equal(1000000, received.Size);
                 copy.Dispose();
@@ -203,11 +203,11 @@ namespace Tautline.Tests
                     Check.That(received >= 1 && received <= 100 && received == batch.Count, "a batch of 1 to 100");
                     for (int at = 0; at < received; at++, next++)
                     {
-                        Check.Equal(next % 300, batch.Size(at));
+                        Check.Equal(next % 300, batch.GetSize(at));
                         Check.Bytes(Check.Pattern(next % 300, next), batch.ToArray(at));
-                        Check.That(!batch.More(at), "one part each");
+                        Check.That(!batch.HasMore(at), "one part each");
                     }
-                    Check.Throws<ArgumentOutOfRangeException>(() => batch.Size(received));
+                    Check.Throws<ArgumentOutOfRangeException>(() => batch.GetSize(received));
                 }
                 sender.Join();
                 Check.Equal(0, couple.Bound.TryReceiveBatch(batch));

@@ -75,8 +75,8 @@ namespace Tautline.Tests
             using (var couple = new Couple(SocketType.Pull, SocketType.Push))
             using (var heard = new Heard())
             {
-                couple.Bound.Measure("sink");
-                couple.Connected.Measure("source");
+                couple.Bound.EnableMetrics("sink");
+                couple.Connected.EnableMetrics("source");
                 for (int number = 0; number < 10; number++)
                     couple.Connected.Send("counted");
                 for (int number = 0; number < 7; number++)
@@ -105,7 +105,7 @@ namespace Tautline.Tests
             using (var couple = new Couple(SocketType.Pull, SocketType.Push))
             using (var heard = new Heard())
             {
-                couple.Bound.Measure();
+                couple.Bound.EnableMetrics();
                 Check.Equal(
                     "tautline.bytes.received By,tautline.bytes.sent By,tautline.connects.failed {connect},tautline.handshakes.failed {handshake},"
                         + "tautline.messages.dropped {message},tautline.messages.queued {message},tautline.messages.received {message},"
@@ -128,7 +128,7 @@ namespace Tautline.Tests
             using (var heard = new Heard())
             {
                 foreach (var socket in new Socket[] { publisher, router, nobody })
-                    socket.Measure(socket.Type.ToString());
+                    socket.EnableMetrics(socket.Type.ToString());
                 subscriber.Subscribe("");
                 subscriber.Connect(publisher.Bind("inproc://news"));
                 for (int number = 0; number < 10; number++)
@@ -151,8 +151,8 @@ namespace Tautline.Tests
             using (var heard = new Heard())
             {
                 var couple = new Couple(SocketType.Pull, SocketType.Push);
-                couple.Bound.Measure("bound");
-                couple.Connected.Measure("connected");
+                couple.Bound.EnableMetrics("bound");
+                couple.Connected.EnableMetrics("connected");
                 heard.Listen();
                 Check.That(heard.Knows("bound") && heard.Knows("connected"), "both are there");
                 couple.Bound.Dispose();
@@ -181,7 +181,7 @@ namespace Tautline.Tests
         {
             var socket = new PullSocket(new Context());
             socket.Bind("inproc://" + name);
-            socket.Measure(name);
+            socket.EnableMetrics(name);
         }
 
         [Test(OnTautlineOnly = true)]
@@ -192,18 +192,18 @@ namespace Tautline.Tests
             using (var second = new PullSocket(context))
             using (var heard = new Heard())
             {
-                first.Measure("one");
-                Check.Throws<ArgumentException>(() => second.Measure("one"));
-                first.Measure("one");
-                second.Measure("two");
-                Check.Throws<ArgumentException>(() => second.Measure("one"));
-                first.Measure("three");
-                second.Measure("one");
+                first.EnableMetrics("one");
+                Check.Throws<ArgumentException>(() => second.EnableMetrics("one"));
+                first.EnableMetrics("one");
+                second.EnableMetrics("two");
+                Check.Throws<ArgumentException>(() => second.EnableMetrics("one"));
+                first.EnableMetrics("three");
+                second.EnableMetrics("one");
                 heard.Listen();
                 Check.That(heard.Knows("one") && !heard.Knows("two") && heard.Knows("three"), "the names they have now");
                 Check.Equal(2 * 13, heard.Keys.Length);
                 first.Dispose();
-                second.Measure("three");
+                second.EnableMetrics("three");
                 // First there is no endpoint tag, then the tag has the newest endpoint.
                 Check.That(heard.Listen().Keys.Contains("tautline.peers socket.type=Pull socket.name=three"), "no endpoint");
                 second.Bind("inproc://first");
@@ -213,12 +213,12 @@ namespace Tautline.Tests
                 using (var third = new PullSocket(context))
                 using (var fourth = new PullSocket(context))
                 {
-                    third.Measure();
-                    fourth.Measure();
+                    third.EnableMetrics();
+                    fourth.EnableMetrics();
                     var names = heard.Listen().Keys.Where(each => each.StartsWith("tautline.peers socket.type=Pull socket.name=pull-")).ToArray();
                     Check.Equal(2, names.Distinct().Count());
                 }
-                Check.Fails(Errno.NotASocket, () => first.Measure());
+                Check.Fails(Errno.NotASocket, () => first.EnableMetrics());
             }
         }
 
@@ -229,7 +229,7 @@ namespace Tautline.Tests
                 return;
             using (var couple = new Couple(SocketType.Pull, SocketType.Push))
             {
-                Check.Throws<NotSupportedException>(() => couple.Bound.Measure());
+                Check.Throws<NotSupportedException>(() => couple.Bound.EnableMetrics());
                 couple.Connected.Send("x");
                 Check.Equal("x", couple.Bound.ReceiveString());
             }
@@ -261,7 +261,7 @@ namespace Tautline.Tests
                 using (var pull = new PullSocket(context))
                 using (var push = new PushSocket(context))
                 {
-                    pull.Measure(each.Key);
+                    pull.EnableMetrics(each.Key);
                     string endpoint = pull.Bind("tcp://127.0.0.1:*");
                     var waiting = new Thread(() => each.Value(pull));
                     waiting.Start();
@@ -294,8 +294,8 @@ namespace Tautline.Tests
                 push.Connect(frontend.Bind("tcp://127.0.0.1:*"));
                 pull.Connect(backend.Bind("tcp://127.0.0.1:*"));
                 control.Connect(steering.Bind("inproc://steering"));
-                frontend.Measure("front");
-                push.Measure("other");
+                frontend.EnableMetrics("front");
+                push.EnableMetrics("other");
                 var proxy = new Thread(() => Proxy.RunSteerable(frontend, backend, null, steering));
                 proxy.Start();
                 for (int number = 0; number < 10; number++)
@@ -323,8 +323,8 @@ namespace Tautline.Tests
                 int number = 0;
                 foreach (var couple in new[] { blocking, asynchronous, questions })
                 {
-                    couple.Bound.Measure("bound " + ++number);
-                    couple.Connected.Measure("connected " + number);
+                    couple.Bound.EnableMetrics("bound " + ++number);
+                    couple.Connected.EnableMetrics("connected " + number);
                 }
                 var tasks = new List<Task>();
                 var start = new Action<Action>(work => tasks.Add(Task.Factory.StartNew(work, TaskCreationOptions.LongRunning)));
@@ -386,11 +386,11 @@ namespace Tautline.Tests
         }
 
         [Test(OnTautlineOnly = true)]
-        static void AMeasuredSocketDoesAllThatOthersDo()
+        static void AMeteredSocketDoesAllThatOthersDo()
         {
             using (var couple = new Couple(SocketType.Pull, SocketType.Push, "inproc", each =>
             {
-                each.Measure();
+                each.EnableMetrics();
                 each.SendHighWaterMark = 2;
                 each.ReceiveHighWaterMark = 2;
             }))
@@ -432,9 +432,9 @@ namespace Tautline.Tests
         }
 
         [Test(OnTautlineOnly = true)]
-        static void NothingIsAllocatedForAMessageOfAMeasuredSocket()
+        static void NothingIsAllocatedForAMessageOfAMeteredSocket()
         {
-            using (var couple = new Couple(SocketType.Pull, SocketType.Push, "inproc", each => each.Measure()))
+            using (var couple = new Couple(SocketType.Pull, SocketType.Push, "inproc", each => each.EnableMetrics()))
             using (var message = new Message())
             {
                 var data = Check.Pattern(64);
@@ -459,9 +459,9 @@ namespace Tautline.Tests
         }
 
         [Test(OnTautlineOnly = true)]
-        static void PollingMeasuredSockets()
+        static void PollingMeteredSockets()
         {
-            Rest.Polling(each => each.Measure());
+            Miscellaneous.Polling(each => each.EnableMetrics());
         }
     }
 }

@@ -44,7 +44,7 @@ namespace Tautline.Tests
             using (var pull = new PullSocket(context))
             using (var push = new PushSocket(context))
             {
-                pull.Set(38, "127.0.0.1");
+                pull.SetOption(38, "127.0.0.1");
                 push.Connect(pull.Bind("tcp://127.0.0.1:*"));
                 push.Send("let in");
                 Check.Equal("let in", pull.ReceiveString());
@@ -55,7 +55,7 @@ namespace Tautline.Tests
             using (var router = new RouterSocket(context))
             using (var dealer = new DealerSocket(context))
             {
-                dealer.Set(110, Encoding.UTF8.GetBytes("hello"));
+                dealer.SetOption(110, Encoding.UTF8.GetBytes("hello"));
                 dealer.Connect(router.Bind("tcp://127.0.0.1:*"));
                 Check.Equal("hello", Encoding.UTF8.GetString(router.ReceiveMultipart()[1]));
             }

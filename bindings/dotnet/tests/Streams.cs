@@ -143,7 +143,7 @@ namespace Tautline.Tests
                     var found = "";
                     await ForEach(couple.Bound.ReceiveAllAsync(), part =>
                     {
-                        found += part.Size + (part.More ? "+" : ".");
+                        found += part.Size + (part.HasMore ? "+" : ".");
                         return part.Size < 5;
                     });
                     Check.Equal("1+2+3.5.", found);
@@ -463,12 +463,12 @@ namespace Tautline.Tests
                         var types = new List<SocketEvents>();
                         var listening = new TaskCompletionSource<string>();
                         var ready = new TaskCompletionSource<bool>();
-                        var watching = ForEach(monitor.ReceiveAllAsync(), happened =>
+                        var watching = ForEach(monitor.ReceiveAllAsync(), monitorEvent =>
                         {
-                            types.Add(happened.Type);
-                            if (happened.Type == SocketEvents.Listening)
-                                listening.TrySetResult(happened.Endpoint);
-                            if (happened.Type == SocketEvents.HandshakeSucceeded)
+                            types.Add(monitorEvent.Type);
+                            if (monitorEvent.Type == SocketEvents.Listening)
+                                listening.TrySetResult(monitorEvent.Endpoint);
+                            if (monitorEvent.Type == SocketEvents.HandshakeSucceeded)
                                 ready.TrySetResult(true);
                             return true;
                         });
@@ -483,7 +483,7 @@ namespace Tautline.Tests
                         Check.Equal(SocketEvents.HandshakeSucceeded, types[2]);
                         Check.Equal(SocketEvents.MonitorStopped, types.Last());
                         // A second stream of the stopped monitor ends at once.
-                        await ForEach(monitor.ReceiveAllAsync(), happened => true);
+                        await ForEach(monitor.ReceiveAllAsync(), monitorEvent => true);
                     }
                 }
             });
@@ -500,20 +500,20 @@ namespace Tautline.Tests
                 {
                     using (var source = new CancellationTokenSource())
                     {
-                        var waiting = ForEach(monitor.ReceiveAllAsync(source.Token), happened => true);
+                        var waiting = ForEach(monitor.ReceiveAllAsync(source.Token), monitorEvent => true);
                         source.Cancel();
                         await Throws<OperationCanceledException>(waiting);
                     }
                     bound.Bind("tcp://127.0.0.1:*");
                     string second = bound.Bind("tcp://127.0.0.1:*");
                     int found = 0;
-                    await ForEach(monitor.ReceiveAllAsync(), happened => ++found < 1);
-                    await ForEach(monitor.ReceiveAllAsync(), happened =>
+                    await ForEach(monitor.ReceiveAllAsync(), monitorEvent => ++found < 1);
+                    await ForEach(monitor.ReceiveAllAsync(), monitorEvent =>
                     {
-                        Check.Equal(second, happened.Endpoint);
+                        Check.Equal(second, monitorEvent.Endpoint);
                         return false;
                     });
-                    var ended = ForEach(monitor.ReceiveAllAsync(), happened => true);
+                    var ended = ForEach(monitor.ReceiveAllAsync(), monitorEvent => true);
                     monitor.Dispose();
                     await Throws<ObjectDisposedException>(ended);
                 }

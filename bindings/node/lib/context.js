@@ -2,20 +2,20 @@
 "use strict"
 
 const { addon, runtime } = require("./native")
-const { checked, optionFailure } = require("./errors")
+const { checkResult, optionError } = require("./errors")
 const options = require("./options")
 
 class Context {
   #native
 
   // `shared` is for this module only.
-  constructor(given = {}, shared = undefined) {
+  constructor(values = {}, shared = undefined) {
     this.#native = new addon.NativeContext(runtime, shared === SHARED)
-    options.assign(this, given)
+    options.assign(this, values)
   }
 
   getInt32Option(number) {
-    return checked(this.#native.get(number))
+    return checkResult(this.#native.get(number))
   }
 
   setInt32Option(number, value) {
@@ -32,7 +32,7 @@ class Context {
 
   #set(number, value) {
     const result = this.#native.set(number, value)
-    if (result < 0) throw optionFailure(-result, () => `${nameOf(number)} does not take the value ${value}`)
+    if (result < 0) throw optionError(-result, () => `${nameOf(number)} does not take the value ${value}`)
   }
 
   static native(context) {

@@ -4,20 +4,20 @@
 // The longest path of an ipc endpoint.
 const PATH_MAX = process.platform === "linux" || process.platform === "android" ? 107 : 103
 
-function fault(code, address) {
+function describeError(code, address) {
   switch (code) {
     case "EADDRNOTAVAIL":
       return "this machine does not have this address"
     case "ENODEV":
       return "there is no interface or host of this name"
     case "EINVAL":
-      return invalid(address)
+      return describeInvalid(address)
     case "ENAMETOOLONG":
       return `a path has at most ${PATH_MAX} bytes`
   }
 }
 
-function invalid(address) {
+function describeInvalid(address) {
   const [, transport, rest] = /^([^:]*):\/\/(.*)$/s.exec(address) ?? []
   if (!transport) return "it does not begin with a transport, as in tcp://host:port"
   if (rest === "") return "there is no address after the transport"
@@ -33,4 +33,4 @@ function invalid(address) {
   return undefined
 }
 
-module.exports = { fault }
+module.exports = { describeError }

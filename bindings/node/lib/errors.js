@@ -2,10 +2,10 @@
 "use strict"
 
 const os = require("node:os")
-const { fault } = require("./endpoints")
+const { describeError } = require("./endpoints")
 const { addon } = require("./native")
 
-const numbers = new Map([...Object.entries(os.constants.errno), ...addon.ownErrors()])
+const numbers = new Map([...Object.entries(os.constants.errno), ...addon.errorCodes()])
 const names = new Map([...numbers].map(([name, number]) => [number, name]))
 
 // Error numbers for which the system has two names.
@@ -23,54 +23,54 @@ const texts = {
 }
 
 // Returns an exception. If it concerns an endpoint, the text has the endpoint and the reason, if it is known.
-function failure(errno, address) {
+function errnoError(errno, address) {
   const code = names.get(errno) ?? "UNKNOWN"
   let text = texts[code] ?? capitalised(addon.errorText(errno))
   if (address !== undefined) {
-    const reason = fault(code, address)
+    const reason = describeError(code, address)
     text += `${reason === undefined ? "" : `, ${reason}`}: ${address}`
   }
-  return error(code, text, address, errno)
+  return makeError(code, text, address, errno)
 }
 
-function error(code, message, address, errno = numbers.get(code)) {
-  const made = new Error(message)
-  made.errno = errno
-  made.code = code
-  if (address !== undefined) made.address = address
-  return made
+function makeError(code, message, address, errno = numbers.get(code)) {
+  const error = new Error(message)
+  error.errno = errno
+  error.code = code
+  if (address !== undefined) error.address = address
+  return error
 }
 
 const capitalised = text => text.charAt(0).toUpperCase() + text.slice(1)
 
-// Returns the exception for a refused option. `fault` returns a sentence that names an invalid option.
-function optionFailure(errno, fault) {
-  const made = failure(errno)
-  const sentence = made.code === "EINVAL" ? fault() : ""
-  if (sentence !== "") made.message += `: ${sentence}`
-  return made
+// Returns the exception for a refused option. `describe` returns a sentence that names an invalid option.
+function optionError(errno, describe) {
+  const error = errnoError(errno)
+  const sentence = error.code === "EINVAL" ? describe() : ""
+  if (sentence !== "") error.message += `: ${sentence}`
+  return error
 }
 
 // Returns the exception for a request or a reply out of turn. The text names the call that must come first.
-function turnFailure(errno, type, sending) {
-  const made = failure(errno)
+function stateError(errno, type, sending) {
+  const error = errnoError(errno)
   const turn = turns[type]
-  if (made.code === "EFSM" && turn !== undefined) made.message += `: ${turn[sending ? 0 : 1]}`
-  return made
+  if (error.code === "EFSM" && turn !== undefined) error.message += `: ${turn[sending ? 0 : 1]}`
+  return error
 }
 
 // Texts by the number of the socket's type, for sending and for receiving.
 const turns = {
-  3: ["a Request must receive the reply to its last message first", "a Request must send first"],
-  4: ["a Reply must receive a request first", "a Reply must answer the last request first"],
+  3: ["a Request must receive the reply to its last request first", "a Request must send first"],
+  4: ["a Reply must receive a request first", "a Reply must reply to the last request first"],
 }
 
 // Throws if the result is an error, and returns it otherwise.
-function checked(result, address) {
-  if (result < 0) throw failure(-result, address)
+function checkResult(result, address) {
+  if (result < 0) throw errnoError(-result, address)
   return result
 }
 
 const AGAIN = -numbers.get("EAGAIN")
 
-module.exports = { AGAIN, checked, error, failure, numbers, optionFailure, turnFailure }
+module.exports = { AGAIN, checkResult, errnoError, makeError, numbers, optionError, stateError }

@@ -2,11 +2,12 @@
 "use strict"
 
 const { context, Context } = require("./context")
-const { capability, curveKeyPair, tautlineVersion, version } = require("./facts")
-const { stable } = require("./kinds")
+const { curveKeyPair } = require("./curve")
 const { Observer } = require("./observer")
 const { Proxy } = require("./proxy")
 const { Socket } = require("./socket")
+const { stable } = require("./sockets")
+const { capability, tautlineVersion, version } = require("./version")
 
 const { Pair, Publisher, Subscriber, Request, Reply, Dealer } = stable
 const { Router, Pull, Push, XPublisher, XSubscriber, Stream } = stable

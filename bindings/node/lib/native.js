@@ -44,11 +44,11 @@ tautline.${name}.node beside ${here}. The package is an optional dependency of t
 
 const addon = load()
 
-// The method of a socket that is called when its wait is over.
-const ready = Symbol("ready")
-const runtime = new addon.Runtime((socket, status) => socket[ready](status), isMainThread)
+// The method of a socket that is called at the end of its wait.
+const onWaitEnd = Symbol("onWaitEnd")
+const runtime = new addon.Runtime((socket, status) => socket[onWaitEnd](status), isMainThread)
 
 // The calls made for every message: send, sendText, receive, wait. Each takes a socket's number.
-const calls = runtime.calls()
+const calls = runtime.fastFunctions()
 
-module.exports = { addon, calls, ready, runtime }
+module.exports = { addon, calls, onWaitEnd, runtime }

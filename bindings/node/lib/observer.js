@@ -3,8 +3,8 @@
 
 const { EventEmitter } = require("node:events")
 const { threadId } = require("node:worker_threads")
-const { checked, error, failure } = require("./errors")
-const { stable } = require("./kinds")
+const { checkResult, errnoError, makeError } = require("./errors")
+const { stable } = require("./sockets")
 const { internals } = require("./socket")
 
 // All events of libzmq's first monitor interface.
@@ -56,7 +56,7 @@ const protocolErrors = new Map([
 const word = bytes => new BigUint64Array(new Uint8Array(bytes).buffer)[0]
 
 function systemError(value) {
-  return { error: failure(value) }
+  return { error: errnoError(value) }
 }
 
 function protocolError(value) {
@@ -85,7 +85,7 @@ class Observer {
   constructor(socket) {
     this.#bound.add(socket.lastEndpoint)
     const name = `inproc://tautline.monitor.${process.pid}.${threadId}.${++observers}`
-    checked(internals.native(socket).monitor(name, EVERYTHING))
+    checkResult(internals.native(socket).monitor(name, EVERYTHING))
     this.#pair = new stable.Pair({ context: socket.context, linger: 0 })
     this.#pair.connect(name)
   }
@@ -99,7 +99,7 @@ class Observer {
   }
 
   async receive() {
-    if (this.#emitter !== null) throw error("EBUSY", "The observer is in event emitter mode")
+    if (this.#emitter !== null) throw makeError("EBUSY", "The observer is in event emitter mode")
     return this.#next()
   }
 
@@ -108,7 +108,7 @@ class Observer {
     const values = Number(word(parts[1]))
     const [type, details] = events.get(Number(word(parts[0]))) ?? ["unknown"]
     const value = values > 0 ? Number(word(parts[2])) : 0
-    const [local, remote, routingId, host, userId, reason, mechanism, name, said] = parts.slice(2 + values)
+    const [local, remote, routingId, peerAddress, userId, reason, mechanism, credential, refusal] = parts.slice(2 + values)
     // The socket was closed: this is the last event.
     if (type === "end") this.close()
     const event = { type }
@@ -121,10 +121,11 @@ class Observer {
       event.remote = remote.toString()
     }
     if (routingId.length > 0) event.routingId = routingId
-    if (host.length > 0) event.host = host.toString()
+    if (peerAddress.length > 0) event.peerAddress = peerAddress.toString()
     if (userId.length > 0) event.userId = userId.toString()
     if (reason.length > 0) event.reason = reason.toString()
-    if (mechanism !== undefined) event.claim = { mechanism: mechanism.toString(), name, reason: said.toString() }
+    if (mechanism !== undefined) event.claim = { mechanism: mechanism.toString(), credential }
+    if (refusal?.length > 0) event.refusalReason = refusal.toString()
     return event
   }
 
@@ -160,7 +161,7 @@ class Observer {
 
   #emit() {
     if (this.#emitter === null) {
-      if (internals.isBusy(this.#pair)) throw error("EBUSY", "The observer is receiving")
+      if (internals.isBusy(this.#pair)) throw makeError("EBUSY", "The observer is receiving")
       this.#emitter = new EventEmitter()
       this.#run()
     }

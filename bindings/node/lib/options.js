@@ -2,7 +2,7 @@
 // [name, number, type, access]. Access "get" marks an option that can only be read, "set" one that can only be set.
 "use strict"
 
-const { optionFailure } = require("./errors")
+const { optionError } = require("./errors")
 
 const everySocket = [
   ["affinity", 4, "Uint64"],
@@ -121,8 +121,8 @@ const wantBool = value => {
 }
 
 // Sets options by name, as constructors do.
-function assign(object, given) {
-  for (const [name, value] of Object.entries(given)) {
+function assign(object, values) {
+  for (const [name, value] of Object.entries(values)) {
     if (!(name in object)) throw new TypeError(`There is no option ${name}`)
     object[name] = value
   }
@@ -144,12 +144,12 @@ const little = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
 function accessors(prototype, native) {
   const get = (socket, number, room) => {
     const result = native(socket).getOption(number, room)
-    if (result < 0) throw optionFailure(-result, () => native(socket).optionReadFault(number, room.length))
+    if (result < 0) throw optionError(-result, () => native(socket).optionReadError(number, room.length))
     return result
   }
   const set = (socket, number, value) => {
     const result = value === null ? native(socket).clearOption(number) : native(socket).setOption(number, value)
-    if (result < 0) throw optionFailure(-result, () => native(socket).optionFault(number, value ?? NOTHING))
+    if (result < 0) throw optionError(-result, () => native(socket).optionError(number, value ?? NOTHING))
   }
   for (const [type, [bytes, write, read]] of Object.entries(forms)) {
     prototype[`get${type}Option`] = function (number) {

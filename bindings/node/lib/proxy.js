@@ -2,9 +2,9 @@
 "use strict"
 
 const { addon } = require("./native")
-const { checked, error, failure } = require("./errors")
+const { checkResult, errnoError, makeError } = require("./errors")
 const contexts = require("./context")
-const { stable } = require("./kinds")
+const { stable } = require("./sockets")
 const { internals } = require("./socket")
 
 let proxies = 0
@@ -34,10 +34,10 @@ class Proxy {
   async run() {
     const ends = [this.#frontEnd, this.#backEnd]
     for (const end of ends) {
-      if (end.closed) throw error("EBADF", "Socket is closed")
-      if (internals.isBusy(end)) throw error("EBUSY", "Socket is busy")
+      if (end.closed) throw makeError("EBADF", "Socket is closed")
+      if (internals.isBusy(end)) throw makeError("EBUSY", "Socket is busy")
     }
-    if (this.#control !== null) throw error("EBUSY", "The proxy is running")
+    if (this.#control !== null) throw makeError("EBUSY", "The proxy is running")
     const { context } = this.#frontEnd
     const name = `inproc://tautline.proxy.${process.pid}.${threadNumber()}.${++proxies}`
     const control = new stable.Pair({ context, linger: 0 })
@@ -49,12 +49,12 @@ class Proxy {
         for (const message of internals.leftover(from)) await to.send(message)
       }
       const [front, back] = ends.map(internals.native)
-      checked(addon.startProxy(front, back, contexts.native(context), name))
-      internals.native(control).setSteering()
+      checkResult(addon.startProxy(front, back, contexts.native(context), name))
+      internals.native(control).endProxyAtExit()
       for (const end of ends) internals.lend(end, true)
       const [outcome] = await control.receive()
       const errno = outcome.readInt32LE(0)
-      if (errno !== 0) throw failure(errno)
+      if (errno !== 0) throw errnoError(errno)
     } finally {
       this.#control = null
       control.close()
@@ -75,7 +75,7 @@ class Proxy {
   }
 
   #steer(command) {
-    if (this.#control === null) throw error("EINVAL", "The proxy is not running")
+    if (this.#control === null) throw makeError("EINVAL", "The proxy is not running")
     this.#control.send(command).catch(() => {})
   }
 }

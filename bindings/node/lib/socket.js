@@ -5,8 +5,8 @@
 // promises if they need not wait. After a number of such promises the event loop gets a turn.
 "use strict"
 
-const { addon, calls, ready, runtime } = require("./native")
-const { AGAIN, checked, error, failure, turnFailure } = require("./errors")
+const { addon, calls, onWaitEnd, runtime } = require("./native")
+const { AGAIN, checkResult, errnoError, makeError, stateError } = require("./errors")
 const contexts = require("./context")
 const { NOTHING, plainMessage } = require("./messages")
 const options = require("./options")
@@ -39,7 +39,7 @@ const COUNTS = [
   "bytesReceived",
   "droppedFull",
   "droppedUnroutable",
-  "lost",
+  "lostMessages",
   "queuedOut",
   "queuedIn",
   "peers",
@@ -52,7 +52,7 @@ const PEERS = 0x54410005
 // Layout of zmq_tautline_peer_t: numbers of 64 bits, numbers of 32 bits, the routing id, and texts.
 const PEER_COUNTS = [
   "id",
-  "since",
+  "connectedSince",
   "messagesSent",
   "bytesSent",
   "messagesReceived",
@@ -61,27 +61,27 @@ const PEER_COUNTS = [
   "queuedOutBytes",
   "queuedIn",
   "queuedInBytes",
-  "dropped",
-  "full",
+  "droppedFull",
+  "queueFullCount",
   "reconnects",
-  "roundTrip",
+  "roundTripMicros",
 ]
-const PEER_STATES = ["connecting", "connected", "gone", "lingering"]
+const PEER_STATES = ["connecting", "connected", "closed", "lingering"]
 const PEER_SMALL = 4
 const PEER_ROUTING_ID = 256
 const PEER_TEXTS = [
-  ["address", 128],
+  ["remote", 128],
   ["local", 128],
   ["endpoint", 256],
   ["userId", 192],
-  ["host", 64],
+  ["peerAddress", 64],
   ["mechanism", 16],
 ]
 const PEER_SIZE =
   8 * PEER_COUNTS.length + 4 * PEER_SMALL + PEER_ROUTING_ID + PEER_TEXTS.reduce((sum, [, room]) => sum + room, 0)
 
 // Interval of the checks for peers or subscriptions during a wait, in milliseconds.
-const LOOK_AGAIN = 10
+const POLL_INTERVAL = 10
 
 // Number that belongs to no socket.
 const NO_SOCKET = 2 ** 32 - 1
@@ -93,8 +93,8 @@ let pool = Buffer.alloc(0)
 let poolUsed = 0
 let patience = PATIENCE
 
-const again = () => error("EAGAIN", "Operation was not possible or timed out")
-const closed = () => error("EBADF", "Socket is closed")
+const again = () => makeError("EAGAIN", "Operation was not possible or timed out")
+const closed = () => makeError("EBADF", "Socket is closed")
 
 // Returns a peer from the zmq_tautline_peer_t at this offset.
 function peer(room, at) {
@@ -104,9 +104,11 @@ function peer(room, at) {
   at += 4 * PEER_SMALL
   const bytes = Buffer.from(room)
   const peer = Object.fromEntries(PEER_COUNTS.map((name, place) => [name, Number(counts[place])]))
+  const { connectedSince } = peer
+  peer.connectedSince = connectedSince === 0 ? null : new Date(connectedSince / 1000)
   peer.state = PEER_STATES[state] ?? PEER_STATES[0]
-  peer.connectedHere = (flags & 1) !== 0
-  peer.sharedMemory = (flags & 2) !== 0
+  peer.isOutgoing = (flags & 1) !== 0
+  peer.usesSharedMemory = (flags & 2) !== 0
   peer.routingId = Buffer.from(bytes.subarray(at, at + routingIdLength))
   at += PEER_ROUTING_ID
   for (const [name, length] of PEER_TEXTS) {
@@ -139,16 +141,16 @@ class Socket {
   // True if a pending operation keeps the process alive.
   #keepsAlive = true
 
-  constructor(type, { context = contexts.context, ...given } = {}) {
+  constructor(type, { context = contexts.context, ...values } = {}) {
     this.#context = context
     const native = contexts.native(context)
     try {
       this.#native = new addon.NativeSocket(runtime, native, type, this)
     } catch (cause) {
-      throw Number(cause.message) < 0 ? failure(-cause.message) : cause
+      throw Number(cause.message) < 0 ? errnoError(-cause.message) : cause
     }
     this.#number = this.#native.number
-    options.assign(this, given)
+    options.assign(this, values)
   }
 
   get context() {
@@ -177,46 +179,46 @@ class Socket {
 
   get statistics() {
     if (this.#closed) throw closed()
-    if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
+    if (this.#lent) throw makeError("EBUSY", "Socket is used by a proxy")
     const numbers = new BigUint64Array(COUNTS.length)
-    checked(this.#native.getOption(STATISTICS, new Uint8Array(numbers.buffer)))
+    checkResult(this.#native.getOption(STATISTICS, new Uint8Array(numbers.buffer)))
     return Object.fromEntries(COUNTS.map((name, place) => [name, Number(numbers[place])]))
   }
 
   get peers() {
     // More peers may connect before the second call.
     const room = new ArrayBuffer(PEER_SIZE * (this.statistics.peers + 16))
-    const length = checked(this.#native.getOption(PEERS, new Uint8Array(room)))
+    const length = checkResult(this.#native.getOption(PEERS, new Uint8Array(room)))
     return Array.from({ length: length / PEER_SIZE }, (_, place) => peer(room, place * PEER_SIZE))
   }
 
-  waitForPeers(count, timeout) {
-    return this.#waitFor(false, count, timeout)
+  waitForPeers(count, timeoutMs) {
+    return this.#waitFor(() => this.#native.hasPeers(count), count, timeoutMs)
   }
 
-  waitForSubscriptions(count, timeout) {
-    return this.#waitFor(true, count, timeout)
+  waitForSubscriptions(count, timeoutMs) {
+    return this.#waitFor(() => this.#native.hasSubscriptions(count), count, timeoutMs)
   }
 
-  async #waitFor(topics, count, timeout = -1) {
+  async #waitFor(query, count, timeoutMs = -1) {
     if (!Number.isInteger(count) || count < 0 || count >= 2 ** 32) throw new RangeError("Count must be an integer, 0 or more")
-    const end = timeout < 0 ? Infinity : performance.now() + timeout
+    const end = timeoutMs < 0 ? Infinity : performance.now() + timeoutMs
     for (;;) {
       if (this.#closed) throw closed()
-      if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
-      const result = this.#native.has(topics, count)
+      if (this.#lent) throw makeError("EBUSY", "Socket is used by a proxy")
+      const result = query()
       if (result === 0) return true
-      if (result !== AGAIN) throw failure(-result)
-      const left = end - performance.now()
-      if (left <= 0) return false
-      await new Promise(resolve => setTimeout(resolve, Math.min(LOOK_AGAIN, left)))
+      if (result !== AGAIN) throw errnoError(-result)
+      const remaining = end - performance.now()
+      if (remaining <= 0) return false
+      await new Promise(resolve => setTimeout(resolve, Math.min(POLL_INTERVAL, remaining)))
     }
   }
 
   #state() {
     if (this.#closed || this.#lent) return 0
     const state = new Int32Array(1)
-    checked(this.#native.getOption(EVENTS, new Uint8Array(state.buffer)))
+    checkResult(this.#native.getOption(EVENTS, new Uint8Array(state.buffer)))
     return state[0]
   }
 
@@ -353,7 +355,7 @@ class Socket {
     if ((first & MORE) === 0) return [this.#cut(first)]
     const parts = [this.#cut(first)]
     for (;;) {
-      if (this.#next === this.#count) checked(this.#fill())
+      if (this.#next === this.#count) checkResult(this.#fill())
       const entry = this.#table[++this.#next]
       parts.push(this.#cut(entry))
       if ((entry & MORE) === 0) return parts
@@ -366,8 +368,8 @@ class Socket {
       this.#at = start + (entry & LENGTH)
       return this.#chunk.subarray(start, this.#at)
     }
-    const part = Buffer.allocUnsafeSlow(this.#native.largeLength())
-    this.#native.takeLarge(part)
+    const part = Buffer.allocUnsafeSlow(this.#native.largePartLength())
+    this.#native.takeLargePart(part)
     return part
   }
 
@@ -400,7 +402,7 @@ class Socket {
   }
 
   // Called by the addon at the end of a wait.
-  [ready](status) {
+  [onWaitEnd](status) {
     this.#progress()
   }
 
@@ -428,7 +430,7 @@ class Socket {
       return
     }
     if (result === 0) this.#endWriting().resolve()
-    else if (result !== AGAIN) this.#endWriting().reject(failure(-result))
+    else if (result !== AGAIN) this.#endWriting().reject(errnoError(-result))
   }
 
   #progressReading() {
@@ -437,7 +439,7 @@ class Socket {
       if (count > 0) {
         const message = this.#take()
         this.#endReading().resolve(message)
-      } else if (count !== AGAIN) this.#endReading().reject(failure(-count))
+      } else if (count !== AGAIN) this.#endReading().reject(errnoError(-count))
       else if (this.#receiveTimeout === 0) this.#endReading().reject(again())
     } catch (reason) {
       this.#endReading().reject(reason)
@@ -451,13 +453,13 @@ class Socket {
 
   #busy(doing, operation) {
     if (this.#closed) throw closed()
-    return error("EBUSY", `Socket is busy ${doing}; only one ${operation} operation may be in progress at any time`)
+    return makeError("EBUSY", `Socket is busy ${doing}; only one ${operation} operation may be in progress at any time`)
   }
 
   // Returns the error of an operation. ENOTSOCK means that the addon no longer has the socket.
   #failure(result, sending) {
     if (this.#closed) throw closed()
-    return this.#lent ? error("EBUSY", "Socket is used by a proxy") : turnFailure(-result, this.type, sending)
+    return this.#lent ? makeError("EBUSY", "Socket is used by a proxy") : stateError(-result, this.type, sending)
   }
 
   // ---- endpoints
@@ -489,8 +491,8 @@ class Socket {
   #endpoint(operation, address) {
     if (typeof address !== "string") throw new TypeError("Address must be a string")
     if (this.#closed) throw closed()
-    if (this.#lent) throw error("EBUSY", "Socket is used by a proxy")
-    checked(this.#native[operation](address), address)
+    if (this.#lent) throw makeError("EBUSY", "Socket is used by a proxy")
+    checkResult(this.#native[operation](address), address)
   }
 
   // ---- the end

@@ -102,7 +102,7 @@ unsafe extern "C" fn entry<const CALL: usize>(
     let mut values = [ptr::null_mut(); MOST];
     let mut data = ptr::null_mut();
     let mut result = ptr::null_mut();
-    // SAFETY: a call by Node-API with its own environment and info. The data is the reference that `calls` keeps for this function.
+    // SAFETY: a call by Node-API with its own environment and info. The data is the reference that `fast_functions` keeps for this function.
     // The reference lives as long as the function.
     unsafe {
         sys::napi_get_cb_info(env, info, &mut count, values.as_mut_ptr(), ptr::null_mut(), &mut data);
@@ -120,7 +120,7 @@ unsafe extern "C" fn entry<const CALL: usize>(
 }
 
 /// Returns an object with these functions.
-pub(crate) fn calls<'a>(env: Env, shared: &Rc<Environment>) -> Result<Unknown<'a>> {
+pub(crate) fn fast_functions<'a>(env: Env, shared: &Rc<Environment>) -> Result<Unknown<'a>> {
     let raw = env.raw();
     let mut object = ptr::null_mut();
     // SAFETY: the environment of the calling function, its values, and places to write to. Each function keeps a reference to the
@@ -141,6 +141,6 @@ pub(crate) fn calls<'a>(env: Env, shared: &Rc<Environment>) -> Result<Unknown<'a
 }
 
 unsafe extern "C" fn forget(_env: sys::napi_env, data: *mut c_void, _hint: *mut c_void) {
-    // SAFETY: the reference that `calls` kept for the collected function.
+    // SAFETY: the reference that `fast_functions` kept for the collected function.
     drop(unsafe { Rc::from_raw(data.cast_const().cast::<Environment>()) });
 }

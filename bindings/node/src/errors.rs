@@ -22,7 +22,7 @@ pub fn error_text(errno: i32) -> String {
 
 /// Returns the names and numbers of the errors that the system does not define.
 #[napi]
-pub fn own_errors() -> Vec<(String, i32)> {
+pub fn error_codes() -> Vec<(String, i32)> {
     [
         ("EFSM", Error::State),
         ("ENOCOMPATPROTO", Error::IncompatibleProtocol),

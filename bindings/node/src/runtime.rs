@@ -11,7 +11,7 @@ use napi::{Env, Error, JsValue, Result, Status, Unknown, sys};
 use napi_derive::napi;
 use tautline_core as core;
 
-use crate::calls::calls;
+use crate::calls::fast_functions;
 use crate::context;
 use crate::socket::SocketInner;
 use crate::uv::{self, Listener, Prepare};
@@ -85,8 +85,8 @@ impl Runtime {
 
     /// Returns the functions for every message: `send`, `sendText`, `receive`, `wait`.
     #[napi]
-    pub fn calls<'a>(&self, env: Env) -> Result<Unknown<'a>> {
-        calls(env, &self.0)
+    pub fn fast_functions<'a>(&self, env: Env) -> Result<Unknown<'a>> {
+        fast_functions(env, &self.0)
     }
 
     /// Terminates the context at the end of the thread.

@@ -17,7 +17,7 @@ use crate::readiness::WaitingSocket;
 use crate::runtime::{Environment, Runtime};
 use crate::typed_arrays;
 
-/// Flag in the table of a batch: the part is not in the chunk; `take_large` returns it.
+/// Flag in the table of a batch: the part is not in the chunk; `take_large_part` returns it.
 const LARGE: u32 = 1 << 30;
 /// Flag in the table of a batch: more parts of the same message follow.
 const MORE: u32 = 1 << 31;
@@ -121,13 +121,13 @@ impl NativeSocket {
 
     /// Returns the length of the next large part.
     #[napi(catch_unwind)]
-    pub fn large_length(&self) -> f64 {
+    pub fn large_part_length(&self) -> f64 {
         self.0.large.borrow().front().map_or(0, Message::len) as f64
     }
 
     /// Copies the next large part, whose length must be that of `room`. Returns 0 or an error.
     #[napi(catch_unwind)]
-    pub fn take_large(&self, env: Env, room: Unknown<'_>) -> i32 {
+    pub fn take_large_part(&self, env: Env, room: Unknown<'_>) -> i32 {
         let Some(room) = typed_arrays::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
         let Some(message) = self.0.large.borrow_mut().pop_front() else { return code(Error::Fault) };
         if room.len() != message.len() {
@@ -194,7 +194,7 @@ impl NativeSocket {
 
     /// Returns a sentence that names an option and the reason for its refusal. Empty if the reason is unknown, as for a closed socket.
     #[napi(catch_unwind)]
-    pub fn option_fault(&self, env: Env, number: i32, value: Unknown<'_>) -> String {
+    pub fn option_error(&self, env: Env, number: i32, value: Unknown<'_>) -> String {
         let value = typed_arrays::bytes(env.raw(), value.raw()).unwrap_or_default();
         let fault =
             self.0.watched.with_socket(|socket| Ok(core::option_fault(socket.socket_type(), number, value)));
@@ -203,7 +203,7 @@ impl NativeSocket {
 
     /// Returns the reason why an option could not be read into a buffer of this size.
     #[napi(catch_unwind)]
-    pub fn option_read_fault(&self, number: i32, size: u32) -> String {
+    pub fn option_read_error(&self, number: i32, size: u32) -> String {
         core::option_read_fault(number, usize::try_from(size).unwrap_or(usize::MAX))
     }
 
@@ -228,29 +228,35 @@ impl NativeSocket {
         )
     }
 
-    /// Returns 0 if this many peers are connected, or if this many topics have subscriptions. EAGAIN if not yet, or another error.
+    /// Returns 0 if at least `count` peers are connected. EAGAIN if not yet, or another error.
     #[napi(catch_unwind)]
-    pub fn has(&self, topics: bool, count: u32) -> i32 {
-        // This is long enough to check the connections once.
-        let deadline = Some(Instant::now() + Duration::from_micros(10));
-        let count = count as usize;
-        let has = self.0.watched.with_socket(|socket| match topics {
-            true => socket.wait_for_subscriptions(count, deadline),
-            false => socket.wait_for_peers(count, deadline),
-        });
-        self.0.watched.poll_again_soon();
-        outcome(has)
+    pub fn has_peers(&self, count: u32) -> i32 {
+        self.query(|socket, deadline| socket.wait_for_peers(count as usize, deadline))
+    }
+
+    /// Returns 0 if at least `count` topics have subscriptions. EAGAIN if not yet, or another error.
+    #[napi(catch_unwind)]
+    pub fn has_subscriptions(&self, count: u32) -> i32 {
+        self.query(|socket, deadline| socket.wait_for_subscriptions(count as usize, deadline))
     }
 
     /// Marks the socket as the control of a proxy: if this thread ends first, the socket sends TERMINATE.
     #[napi(catch_unwind)]
-    pub fn set_steering(&self) {
+    pub fn end_proxy_at_exit(&self) {
         self.0.watched.set_final_message(b"TERMINATE");
     }
 
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.0.close();
+    }
+
+    /// Calls `wait` with a deadline that is long enough to check the connections once.
+    fn query(&self, wait: impl FnOnce(&mut core::Socket, Option<Instant>) -> Result<(), Error>) -> i32 {
+        let deadline = Some(Instant::now() + Duration::from_micros(10));
+        let result = self.0.watched.with_socket(|socket| wait(socket, deadline));
+        self.0.watched.poll_again_soon();
+        outcome(result)
     }
 
     pub(crate) fn take(&self) -> Option<core::Socket> {

@@ -68,7 +68,7 @@ test("an event has both ends, the peer and the reason", async t => {
   const { local, remote } = await reached
   assert.deepEqual(await came, { type: "accept", address, local: address, remote: local })
   assert.equal(remote, address)
-  const peer = { routingId: Buffer.from("joe"), host: "127.0.0.1" }
+  const peer = { routingId: Buffer.from("joe"), peerAddress: "127.0.0.1" }
   assert.deepEqual(await shaken, { type: "handshake", address, local: address, remote: local, ...peer })
   dealer.close()
   assert.deepEqual(await lost, {
@@ -77,7 +77,7 @@ test("an event has both ends, the peer and the reason", async t => {
     local: address,
     remote: local,
     ...peer,
-    reason: "the peer has ended it",
+    reason: "the peer closed the connection",
   })
 })
 
@@ -95,7 +95,7 @@ test("the event of a failed handshake has the reason", async t => {
   await pull.bind("tcp://127.0.0.1:*")
   push.connect(pull.lastEndpoint)
   const { error, reason, address } = await failed
-  assert.deepEqual([error.code, reason, address], ["ERR_ZMTP_CRYPTOGRAPHIC", "a key is wrong", pull.lastEndpoint])
+  assert.deepEqual([error.code, reason, address], ["ERR_ZMTP_CRYPTOGRAPHIC", "a CURVE key is wrong", pull.lastEndpoint])
 })
 
 test("a proxy between several clients and workers", async t => {

@@ -164,11 +164,11 @@ test("peers", async t => {
   const [client] = router.peers
   assert.equal(router.peers.length, 1)
   assert.deepEqual([client.state, client.messagesReceived, client.bytesReceived], ["connected", 1, 7])
-  assert.deepEqual([client.routingId.toString(), client.host, client.mechanism], ["joe", "127.0.0.1", "NULL"])
-  assert(client.since > 0 && !client.connectedHere && !client.sharedMemory)
+  assert.deepEqual([client.routingId.toString(), client.peerAddress, client.mechanism], ["joe", "127.0.0.1", "NULL"])
+  assert(client.connectedSince > new Date(2020, 0) && !client.isOutgoing && !client.usesSharedMemory)
   const [server] = dealer.peers
-  assert.deepEqual([server.address, server.connectedHere, server.messagesSent], [router.lastEndpoint, true, 1])
-  assert.deepEqual([server.local, client.endpoint], [client.address, router.lastEndpoint])
+  assert.deepEqual([server.remote, server.isOutgoing, server.messagesSent], [router.lastEndpoint, true, 1])
+  assert.deepEqual([server.local, client.endpoint], [client.remote, router.lastEndpoint])
 })
 
 test("an error names the endpoint", async t => {

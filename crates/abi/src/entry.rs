@@ -312,8 +312,8 @@ pub(crate) unsafe fn transfer_shared<T>(
 /// Waits until the caller inside has left. NotSocket if another thread closes the socket.
 #[cold]
 fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
-    wait_while_busy(slot.body(), || slot.in_use());
-    if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
+    wait_while_busy(slot.body(), || slot.is_in_use());
+    if slot.is_in_use() { Ok(()) } else { Err(Error::NotSocket) }
 }
 
 /// Waits in the closing thread until the caller inside has left.

@@ -437,7 +437,7 @@ unsafe fn wait(
     let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
     let (places, mut items): (Vec<_>, Vec<_>) = poller.set().items().into_iter().unzip();
     if items.is_empty() {
-        return nothing_to_wait_for(timeout);
+        return sleep_until_timeout(timeout);
     }
     // SAFETY: registered handles point to slots, which stay readable.
     if unsafe { poll::poll(&mut items, timeout) }? == 0 {
@@ -469,7 +469,7 @@ unsafe fn wait(
     if told == 0 { Err(Error::Again) } else { Ok(told) }
 }
 
-fn nothing_to_wait_for(timeout: Option<Duration>) -> Result<usize, Error> {
+fn sleep_until_timeout(timeout: Option<Duration>) -> Result<usize, Error> {
     let deadline = Instant::now() + timeout.ok_or(Error::Fault)?;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

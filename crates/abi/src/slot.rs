@@ -187,7 +187,7 @@ impl<T: SlotContent> Slot<T> {
     }
 
     /// True if the handle is still valid.
-    pub(crate) fn in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         self.tag.load(Ordering::Relaxed) == T::TAG
     }
 
@@ -210,7 +210,7 @@ impl<T: SlotContent> Slot<T> {
     /// Marks all slots in use as inherited. Called in a forked child while it has only one thread.
     /// Takes no locks and allocates no memory.
     pub(crate) fn inherit_all() {
-        for slot in T::free_slots().all().filter(|slot| slot.in_use()) {
+        for slot in T::free_slots().all().filter(|slot| slot.is_in_use()) {
             slot.tag.store(T::INHERITED, Ordering::Relaxed);
         }
     }
@@ -254,10 +254,10 @@ mod tests {
         unsafe {
             assert!(Slot::<Cat>::at(slot.handle()).is_none());
             let handle = slot.publish();
-            assert!(Slot::<Cat>::at(handle).is_some() && slot.in_use());
+            assert!(Slot::<Cat>::at(handle).is_some() && slot.is_in_use());
             assert!(Slot::<Dog>::at(handle).is_none());
             assert!(slot.retire() && !slot.retire());
-            assert!(Slot::<Cat>::at(handle).is_none() && !slot.in_use());
+            assert!(Slot::<Cat>::at(handle).is_none() && !slot.is_in_use());
         }
     }
 

@@ -71,7 +71,7 @@ impl Config {
             if !names.insert(stream.name.clone()) {
                 return Err(BridgeError::new(
                     stream.line,
-                    format!("the stream {} exists already", stream.name),
+                    format!("the stream {} is defined twice", stream.name),
                 ));
             }
             streams.push(stream);
@@ -81,12 +81,15 @@ impl Config {
         for route in file.routes {
             let route = route::check(route, lines)?;
             if !names.insert(route.name.clone()) {
-                return Err(BridgeError::new(route.line, format!("the route {} exists already", route.name)));
+                return Err(BridgeError::new(
+                    route.line,
+                    format!("the route {} is defined twice", route.name),
+                ));
             }
             routes.push(route);
         }
         if routes.is_empty() {
-            return Err(BridgeError::new(0, "there is no route: a table [[routes]]"));
+            return Err(BridgeError::new(0, "there is no route: add a table [[routes]]"));
         }
         Ok(Config { nats, streams, routes })
     }
@@ -126,7 +129,7 @@ fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String
     if !is_name(&name) {
         return Err(BridgeError::new(
             line,
-            format!("{name:?} is not a name: letters, digits, -, _, at most 64"),
+            format!("{name:?} is not a valid name: use at most 64 letters, digits, `-` and `_`"),
         ));
     }
     Ok((line, name))
@@ -139,7 +142,10 @@ fn duration(
     let Some(value) = value else { return Ok(None) };
     let (line, text) = lines.take(value);
     humantime::parse_duration(&text).map(Some).map_err(|_| {
-        BridgeError::new(line, format!("{text:?} is not a duration: \"2m\", \"30s\", \"250ms\""))
+        BridgeError::new(
+            line,
+            format!("{text:?} is not a duration: use a form such as \"2m\", \"30s\", \"250ms\""),
+        )
     })
 }
 
@@ -159,7 +165,7 @@ fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, BridgeErr
         None => 1,
         Some(value) => match lines.take(value) {
             (_, replicas @ 1..=5) => replicas,
-            (line, _) => return Err(BridgeError::new(line, "a stream has 1 to 5 replicas")),
+            (line, _) => return Err(BridgeError::new(line, "`replicas` must be from 1 to 5")),
         },
     };
     let duplicates = duration(stream.duplicate_window, lines)?;

@@ -22,7 +22,7 @@ impl Login {
                 let text = read(path)?;
                 let mut blocks = text.split("-----BEGIN ").skip(1).filter_map(|block| block.lines().nth(1));
                 let (Some(jwt), Some(seed)) = (blocks.next(), blocks.next()) else {
-                    return Err(fault(path, "the file has no JWT with its key"));
+                    return Err(fault(path, "the file must contain a JWT and its key"));
                 };
                 auth.signature = Some(sign(path, seed.trim(), nonce)?.1);
                 auth.jwt = Some(jwt.trim().to_owned());

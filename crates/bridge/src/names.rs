@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::kv::{self, Entry, Operation, Store};
 use futures_util::StreamExt;
 use tautline_names::{
-    Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, unmirror,
+    Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, remove_mirrored,
 };
 
 use crate::config::{Login, Nats as Settings, Tls};
@@ -47,7 +47,7 @@ const MOST_TOLD: usize = 100;
 /// login, or the system refuses a thread or a signal handler.
 pub fn serve(names: &NamesConfig) -> Result<(), BridgeError> {
     let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
-        return Err(BridgeError::new(0, "the file has no table `nats` to publish to"));
+        return Err(BridgeError::new(0, "the names file has no table `nats`, which names the servers"));
     };
     let unusable = |error: io::Error| BridgeError::new(0, format!("{}: {error}", folder.path.display()));
     let host = host(&folder, || nuid::next().to_string()).map_err(unusable)?;
@@ -103,11 +103,11 @@ impl Agent {
                 () = stop.wait_requested() => return,
                 // After a reconnect, start a new session, which reads the whole bucket. Changes
                 // between the two connections were missed.
-                () = connection.renewed() => continue,
+                () = connection.wait_for_reconnect() => continue,
                 Err(why) = self.session(nats) => why,
             };
             if nats.is_connected() {
-                notice!("names: {why}; trying again");
+                notice!("names: {why}; retrying");
             }
             tokio::select! {
                 () = stop.wait_requested() => return,
@@ -118,9 +118,9 @@ impl Agent {
 
     /// Watches the bucket and scans the folder, until an operation fails or NATS is disconnected.
     async fn session(&mut self, nats: &Nats) -> Result<std::convert::Infallible, String> {
-        let store = self.open(nats).await.map_err(|error| format!("the bucket: {error}"))?;
+        let store = self.open(nats).await.map_err(|error| format!("cannot open the bucket: {error}"))?;
         let watched = store.watch_with_history(">").await;
-        let mut watched = watched.map_err(|error| format!("the bucket cannot be watched: {error}"))?;
+        let mut watched = watched.map_err(|error| format!("cannot watch the bucket: {error}"))?;
         // Publish all local entries again, and give all remote entries a full lease for their
         // renewal.
         self.published.clear();
@@ -131,7 +131,7 @@ impl Agent {
         loop {
             tokio::select! {
                 entry = watched.next() => {
-                    let entry = entry.ok_or("the watch of the bucket has ended")?;
+                    let entry = entry.ok_or("the watch of the bucket ended")?;
                     self.handle_update(&store, entry.map_err(|error| error.to_string())?).await?;
                 }
                 _ = look.tick() => {
@@ -206,7 +206,7 @@ impl Agent {
         if let Err(error) = self.mirror(&heard.key, &host, &entry) {
             // Report a host once, because hosts renew their entries often.
             if self.faulty.len() < MOST_TOLD && self.faulty.insert(host.clone()) {
-                notice!("names: {:?} of {host:?}: {error}", entry.name);
+                notice!("names: cannot update the entry {:?} of host {host:?}: {error}", entry.name);
             }
             self.drop_remote(&heard.key);
             return Ok(());
@@ -221,7 +221,7 @@ impl Agent {
         match self.remote.get(key) {
             Some(known) if known.entry == *entry => Ok(()),
             None if self.remote.len() >= MOST_REMOTE => {
-                Err(io::Error::other(format!("there are {MOST_REMOTE} entries of other hosts already")))
+                Err(io::Error::other(format!("the folder already has {MOST_REMOTE} entries of other hosts")))
             }
             _ => mirror(&self.folder, host, entry),
         }
@@ -248,10 +248,10 @@ impl Agent {
     /// Removes an entry of another host from the folder.
     fn drop_remote(&mut self, key: &str) {
         if let Some(Remote { host, entry, .. }) = self.remote.remove(key)
-            && let Err(error) = unmirror(&self.folder, &host, &entry)
+            && let Err(error) = remove_mirrored(&self.folder, &host, &entry)
             && error.kind() != io::ErrorKind::NotFound
         {
-            notice!("names: {:?} of {host:?}: {error}", entry.name);
+            notice!("names: cannot update the entry {:?} of host {host:?}: {error}", entry.name);
         }
     }
 }

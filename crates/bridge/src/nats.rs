@@ -70,13 +70,13 @@ impl Nats {
                 ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
                     return Err(BridgeError::new(
                         settings.login_line,
-                        format!("NATS does not let the bridge in: {error}"),
+                        format!("NATS refused the login: {error}"),
                     ));
                 }
                 ConnectErrorKind::ServerParse => {
                     return Err(BridgeError::new(settings.line, error.to_string()));
                 }
-                _ if !told => notice!("NATS cannot be reached ({error}); trying again"),
+                _ if !told => notice!("cannot connect to NATS: {error}; retrying"),
                 _ => {}
             }
             told = true;
@@ -114,7 +114,7 @@ impl Nats {
     pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, BridgeError> {
         for stream in &config.streams {
             let made = self
-                .persist(stop, stream.line, || self.streams.get_or_create_stream(made_of(stream)))
+                .persist(stop, stream.line, || self.streams.get_or_create_stream(stream_config(stream)))
                 .await?;
             if made.is_none() {
                 return Ok(None);
@@ -153,7 +153,7 @@ impl Nats {
                 return Err(BridgeError::new(line, what));
             }
             if !told {
-                notice!("JetStream does not answer ({error}); trying again");
+                notice!("JetStream does not reply: {error}; retrying");
                 told = true;
             }
             tokio::select! {
@@ -170,7 +170,7 @@ pub struct Connection(watch::Receiver<u64>);
 
 impl Connection {
     /// Returns after a reconnect that follows the creation of this handle.
-    pub async fn renewed(&mut self) {
+    pub async fn wait_for_reconnect(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
         }
@@ -216,7 +216,7 @@ fn refusal(error: &jetstream::Error) -> Option<String> {
 }
 
 /// Returns the configuration of a stream as the file describes it.
-fn made_of(wanted: &Stream) -> stream::Config {
+fn stream_config(wanted: &Stream) -> stream::Config {
     stream::Config {
         name: wanted.name.clone(),
         subjects: wanted.subjects.clone(),

@@ -86,14 +86,14 @@ impl RouteContext {
     fn report_recovery(&self) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.take().is_some() {
-            notice!("route {}: works again", self.route.name);
+            notice!("route {}: recovered", self.route.name);
         }
     }
 
     /// Counts and reports a message that the route cannot forward.
     fn refuse(&self, what: impl Display) {
         self.counters.refused.add();
-        self.report_problem(format_args!("a message is refused: {what}"));
+        self.report_problem(format_args!("refused a message: {what}"));
     }
 
     /// Handles the error of a receive. Returns `false` if the socket will never have a message
@@ -141,7 +141,8 @@ impl Outgoing {
         let mut message = message;
         let topic = if mapping.is_open() { message.pop_front() } else { None };
         let topic = topic.as_ref().map_or(&[][..], Message::as_bytes);
-        let subject = mapping.subject(topic).ok_or("the route has no subject for its topic")?;
+        let subject =
+            mapping.subject(topic).ok_or("the mapping of the route has no subject for its topic")?;
         let (payload, parts) = envelope::pack(message.into_parts()).ok_or(TOO_MANY_PARTS)?;
         if let Some(parts) = parts {
             headers.insert(PARTS, parts.as_str());

@@ -113,7 +113,7 @@ impl Running {
             Err(_) => {
                 self.task.abort();
                 let waiting = self.counters.waiting.get();
-                notice!("route {} ended before {waiting} messages were done", self.route.name);
+                notice!("route {} ended with {waiting} undelivered messages", self.route.name);
             }
         }
         None
@@ -138,7 +138,7 @@ impl Bridge {
         for route in bridge.config.routes.clone() {
             bridge.begin(route, None, Arc::default())?;
         }
-        notice!("{} routes are at work", bridge.routes.len());
+        notice!("{} routes are running", bridge.routes.len());
         Ok(Some(bridge))
     }
 
@@ -188,9 +188,9 @@ impl Bridge {
                         Err(fault) => Err(fault),
                     };
                     match outcome {
-                        Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
+                        Ok(()) => notice!("reloaded the file: {} routes are running", self.routes.len()),
                         Err(fault) => {
-                            notice!("{}, {fault}: the old routes continue", options.config.display());
+                            notice!("{}, {fault}; the last valid routes continue", options.config.display());
                         }
                     }
                     continue;
@@ -240,7 +240,7 @@ impl Bridge {
             }
             let (socket, counters) = match kept.remove(&route.name) {
                 Some((link, socket, counters)) => {
-                    let goes_on = link == route.link && takes(&route.job);
+                    let goes_on = link == route.link && may_hold_messages(&route.job);
                     (socket.filter(|_| goes_on), counters)
                 }
                 None => (None, Arc::default()),
@@ -281,7 +281,7 @@ async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) 
 }
 
 /// True if the socket of such a route may hold messages that senders have sent.
-fn takes(job: &Job) -> bool {
+fn may_hold_messages(job: &Job) -> bool {
     matches!(job, Job::Publish | Job::Stored { .. })
 }
 

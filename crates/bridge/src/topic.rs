@@ -35,20 +35,23 @@ impl Mapping {
             None => (subject, false),
         };
         if subject == ">" || subject.is_empty() {
-            return Err("a subject begins with a literal token: `prices.>`".to_owned());
+            return Err("a subject must have a token before `>`, such as `prices.>`".to_owned());
         }
         let is_token = |token: &str| {
             !token.is_empty()
                 && token.bytes().all(|byte| byte > b' ' && byte != 0x7f && byte != b'*' && byte != b'>')
         };
         if subject.len() > SUBJECT_MAX / 2 || !subject.split('.').all(is_token) {
-            return Err("not a subject: tokens with dots between them, and `>` only as the last".to_owned());
+            return Err(
+                "not a valid subject: use tokens with dots between them, and `>` only as the last token"
+                    .to_owned(),
+            );
         }
         if subject.starts_with('$') || subject.starts_with("_INBOX") {
-            return Err("subjects that begin with `$` or `_INBOX` are those of NATS itself".to_owned());
+            return Err("subjects that begin with `$` or `_INBOX` are reserved by NATS".to_owned());
         }
         if !open && !topic.is_empty() {
-            return Err("`topic` goes with a subject that ends with `.>`".to_owned());
+            return Err("`topic` needs a subject that ends with `.>`".to_owned());
         }
         Ok(Mapping { subject: subject.to_owned(), open, topic: topic.to_vec(), separator, whole_tokens })
     }
@@ -99,7 +102,7 @@ impl Mapping {
 
     /// Returns the NATS subjects for a subscription to the topics with this prefix. They cover all
     /// topics that may match, and as few others as subjects allow.
-    pub fn wanted(&self, prefix: &[u8]) -> Vec<String> {
+    pub fn subscription_subjects(&self, prefix: &[u8]) -> Vec<String> {
         let all = || vec![self.filter()];
         if !self.open {
             return all();
@@ -139,7 +142,7 @@ pub fn filters(subject: &str) -> impl Iterator<Item = String> {
 
 /// True if a stream with this filter accepts a subject: `*` stands for one token, `>` for all
 /// tokens that follow.
-pub fn takes(filter: &str, subject: &str) -> bool {
+pub fn filter_matches(filter: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for wanted in filter.split('.') {
         match tokens.next() {
@@ -217,12 +220,12 @@ mod tests {
         for (filter, subject) in
             [("s.>", "s.a"), ("s.>", "s.a.b"), ("s.*", "s.a"), ("a.*.c", "a.b.c"), ("s", "s")]
         {
-            assert!(takes(filter, subject), "{filter} {subject}");
+            assert!(filter_matches(filter, subject), "{filter} {subject}");
         }
         for (filter, subject) in
             [("s.>", "s"), ("s.>", "t.a"), ("s.*", "s.a.b"), ("a.*.c", "a.b.d"), ("s", "s.a")]
         {
-            assert!(!takes(filter, subject), "{filter} {subject}");
+            assert!(!filter_matches(filter, subject), "{filter} {subject}");
         }
     }
 
@@ -266,9 +269,9 @@ mod tests {
         assert_eq!(mapping.subject(b"md/EUR").as_deref(), Some("p.EUR"));
         assert_eq!(mapping.topic("p.EUR").as_deref(), Some(&b"md/EUR"[..]));
         assert_eq!(mapping.subject(b"other"), None);
-        assert_eq!(mapping.wanted(b"m"), ["p.>"]);
-        assert_eq!(mapping.wanted(b"md/EUR/"), ["p.EUR.>"]);
-        assert!(mapping.wanted(b"x").is_empty());
+        assert_eq!(mapping.subscription_subjects(b"m"), ["p.>"]);
+        assert_eq!(mapping.subscription_subjects(b"md/EUR/"), ["p.EUR.>"]);
+        assert!(mapping.subscription_subjects(b"x").is_empty());
     }
 
     #[test]
@@ -277,7 +280,7 @@ mod tests {
         let topics = ["", "a", "ab", "a/", "a/b", "a/bc", "a/b/c", "/", "/x", "//", "a.b/c", "a.b/cd", "b"];
         let mapping = open(b'/');
         for prefix in prefixes {
-            let wanted = mapping.wanted(prefix.as_bytes());
+            let wanted = mapping.subscription_subjects(prefix.as_bytes());
             for topic in topics.iter().filter(|topic| topic.starts_with(prefix)) {
                 let subject = mapping.subject(topic.as_bytes()).unwrap();
                 assert!(
@@ -286,11 +289,11 @@ mod tests {
                 );
             }
         }
-        assert_eq!(mapping.wanted(b"a/b"), ["p.a.>"]);
+        assert_eq!(mapping.subscription_subjects(b"a/b"), ["p.a.>"]);
         let tokens = Mapping::new("p.>", b"", b'/', true).unwrap();
-        assert_eq!(tokens.wanted(b"a/b"), ["p.a.b", "p.a.b.>"]);
-        assert_eq!(tokens.wanted(b"a/"), ["p.a.>"]);
-        assert_eq!(tokens.wanted(b""), ["p.>"]);
+        assert_eq!(tokens.subscription_subjects(b"a/b"), ["p.a.b", "p.a.b.>"]);
+        assert_eq!(tokens.subscription_subjects(b"a/"), ["p.a.>"]);
+        assert_eq!(tokens.subscription_subjects(b""), ["p.>"]);
     }
 
     #[test]

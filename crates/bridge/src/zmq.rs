@@ -42,8 +42,8 @@ pub enum Socket {
     Dealer(aio::Dealer, Box<aio::Monitor>),
 }
 
-/// Returns the message that a ROUTER receives when a peer has disconnected. It is secret, so that
-/// no peer can send it. `None` if there are no random numbers.
+/// Returns the message that a ROUTER receives when a peer has disconnected. Its content is random
+/// and secret, because a peer must not be able to send it. `None` if there are no random numbers.
 fn disconnect_message() -> Option<&'static [u8]> {
     static WORD: OnceLock<Option<[u8; 32]>> = OnceLock::new();
     let word = WORD.get_or_init(|| {

@@ -42,15 +42,15 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout has passed; 4 doctor or audit has found something; \
-129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM before all was done.";
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the time of --timeout passed; 4 doctor or audit found a problem; \
+129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM before the end.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Send messages, by PUSH or the type of --type
+    /// Send messages with a PUSH socket, or another type (--type)
     Send(Box<TypedSend>),
-    /// Receive messages, by PULL or the type of --type
+    /// Receive messages with a PULL socket, or another type (--type)
     Recv(Box<TypedRecv>),
     /// Publish messages
     Pub(Box<Publish>),
@@ -105,7 +105,7 @@ pub enum Command {
     Proxy(Box<Proxy>),
     /// Forward messages between ZeroMQ sockets and NATS, and store them in NATS streams
     Bridge(Bridge),
-    /// Show the endpoints of names (`name://`), and share them with other hosts through NATS
+    /// Show the endpoints of names (`name://`), or share names with other hosts through NATS
     Names(Names),
     /// Run an existing, unchanged program on Tautline
     Run(Run),
@@ -117,23 +117,23 @@ pub enum Command {
     Top(Top),
     /// Show the messages of a running program as it sends and receives them
     Tap(Box<Tap>),
-    /// List problems, the worst first, each with its evidence and a remedy (exit code 4)
+    /// List problems, the worst first, with evidence and a remedy; exit code 4 if there are any
     Doctor(Doctor),
     /// Print the counters of all observed processes in OpenMetrics, or serve them
     Metrics(Metrics),
     /// Serve a web page of all observed processes: graph, problems, rates
     Web(Web),
-    /// Find ZeroMQ sockets that others can reach, on this machine or in source code (exit code 4)
+    /// Find ZeroMQ sockets that others can reach, here or in source code; exit code 4 if any
     Audit(Audit),
     /// Check a policy, and show its effect on a bind or a connect
     Policy(Policy),
-    /// Make a CURVE key pair
+    /// Make a CURVE key pair, or certificates for TLS tests
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints
     Bench(Box<Bench>),
     /// Connect to an endpoint, make the handshake, and describe the peer
     Ping(Box<Ping>),
-    /// Show the saved contexts, or save one
+    /// Show the saved contexts (named endpoints with their settings), or save one
     Contexts(Contexts),
     /// Print the completion script for a shell
     Completions(Completions),
@@ -178,7 +178,7 @@ pub struct Link {
     /// Print no notices on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Report the events of connections
+    /// Report connection events on standard error
     #[arg(short, long)]
     pub verbose: bool,
     /// Keys and passwords.
@@ -201,13 +201,13 @@ pub struct Sending {
     /// Messages, even if they look like endpoints or options
     #[arg(last = true, value_name = "MESSAGE")]
     pub literal: Vec<String>,
-    /// A message; may be given several times
+    /// Send this message; may be given several times
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub message: Vec<String>,
-    /// A part of a message; may be given several times for a message of several parts
+    /// Send one message with this part; repeat the option for each further part
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["message", "literal", "file"])]
     pub part: Vec<String>,
-    /// Messages from a file; - is standard input. With --in raw the whole file is one message
+    /// Send messages from a file; - is standard input. With --in raw, the whole file is one message
     #[arg(short = 'F', long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
     /// Format of files and standard input, if it differs from --format
@@ -216,7 +216,7 @@ pub struct Sending {
     /// Put this part before each message: topic, group, or routing id of the peer
     #[arg(long, value_name = "PART", visible_aliases = ["topic", "group"])]
     pub to: Option<String>,
-    /// \n, \t, \\ and \xNN in messages stand for bytes
+    /// Replace \n, \r, \t, \\ and \xNN in messages with their bytes
     #[arg(short, long)]
     pub escapes: bool,
     /// Do not fill in placeholders in braces. Without this option: n (the number; n:6 with leading
@@ -226,7 +226,7 @@ pub struct Sending {
     /// Pause between messages; messages from arguments repeat until --count
     #[arg(short, long, value_name = "TIME", value_parser = duration, conflicts_with = "rate")]
     pub interval: Option<Duration>,
-    /// Number of messages per second; messages from arguments repeat until --count
+    /// Send this number of messages per second; messages from arguments repeat until --count
     #[arg(short, long, value_name = "N", value_parser = rate)]
     pub rate: Option<Duration>,
     /// Wait this time before the first message
@@ -446,7 +446,7 @@ pub struct Bench {
     /// Endpoints to measure, one after the other; by default tcp://127.0.0.1:*
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// End to run here; the other end is a second `taut bench` or another ZeroMQ program
+    /// Ends to run in this process; a missing end is a second `taut bench` or another program
     #[arg(long, value_enum, default_value_t = BenchEnd::Both)]
     pub end: BenchEnd,
     /// Bytes of a message
@@ -554,10 +554,9 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text);
     let fraction = seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    fraction
-        .or_else(|| humantime::parse_duration(text).ok())
-        .filter(|time| *time <= LONGEST)
-        .ok_or_else(|| "a time is 250ms, 1.5s, 2m or 1h; a number alone is seconds".to_owned())
+    fraction.or_else(|| humantime::parse_duration(text).ok()).filter(|time| *time <= LONGEST).ok_or_else(
+        || "use a time such as 250ms, 1.5s, 2m or 1h; a number without a unit is seconds".to_owned(),
+    )
 }
 
 /// Parses a rate in messages per second, and returns the pause between messages.
@@ -565,7 +564,7 @@ fn rate(text: &str) -> Result<Duration, String> {
     let rate: Option<f64> = text.parse().ok().filter(|rate| *rate > 0.0);
     rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok())
         .filter(|time| *time <= LONGEST)
-        .ok_or_else(|| "a rate is a number above 0".to_owned())
+        .ok_or_else(|| "the rate must be a number above 0".to_owned())
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ pub fn run(args: &Audit) -> Result<()> {
     }
     let warnings = all.iter().filter(|finding| finding.level == Level::Warning).count();
     if !args.json {
-        text += &format!("{looked_at}: {warnings} to look at\n");
+        let word = if warnings == 1 { "warning" } else { "warnings" };
+        text += &format!("{looked_at}: {warnings} {word}\n");
     }
     crate::print(&text)?;
     if warnings > 0 { Err(Failure::new(Code::Trouble, "")) } else { Ok(()) }
@@ -155,7 +156,7 @@ fn judge(listener: &Listener) -> Option<Finding> {
         (Some(open), At::Path(..), false) => (
             Level::Note,
             format!("{mechanism}, {open}"),
-            "TAUT_POLICY=loopback closes the file to others; so does a folder of mode 0700",
+            "to close the file to others, set TAUT_POLICY=loopback or put it in a folder of mode 0700",
         ),
         (Some(open), At::Tcp(_), false) if mechanism == "PLAIN" => (
             Level::Warning,

@@ -54,7 +54,7 @@ pub fn run(args: &Bench) -> Result<()> {
     for text in &endpoints {
         if let Some(name) = text.strip_prefix("inproc://") {
             if args.end != BenchEnd::Both {
-                return Err(Failure::usage(format!("inproc://{name}: inproc stays within one process")));
+                return Err(Failure::usage(format!("inproc://{name}: inproc works only inside one process")));
             }
             report(args, &both(args, text)?)?;
             continue;
@@ -89,27 +89,27 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
         (Security::Null, Security::Null)
     };
     let ends = [true, false].map(|bind| Endpoint { bind, address: address.to_owned() });
-    let mut pull = secured::<kind::Pull>(&near, &server, args, &ends[0])?;
+    let mut pull = open_secured::<kind::Pull>(&near, &server, args, &ends[0])?;
     let bound = pull.bind(address).map_err(|error| Failure::endpoint(address, error))?;
     pull.set_receive_timeout(args.timeout)?;
-    let mut push = secured::<kind::Push>(&far, &client, args, &ends[1])?;
+    let mut push = open_secured::<kind::Push>(&far, &client, args, &ends[1])?;
     push.connect(&bound).map_err(|error| Failure::endpoint(address, error))?;
     let (count, size) = (args.count, args.size);
     let sending = thread::spawn(move || send(&mut push, count, size));
-    let rate = receive(&mut pull, count).map_err(|error| late(args, error))?;
+    let rate = receive(&mut pull, count).map_err(|error| timeout_failure(args, error))?;
     sending.join().unwrap_or(Err(Error::Terminated))?;
     drop(pull);
 
-    let mut rep = secured::<kind::Rep>(&near, &server, args, &ends[0])?;
+    let mut rep = open_secured::<kind::Rep>(&near, &server, args, &ends[0])?;
     // The first socket may still be closing and may still hold its file or name.
     let again = bound == address && !address.starts_with("tcp://") && !address.contains('*');
     let second = if again { format!("{address}-2") } else { address.to_owned() };
     let bound = rep.bind(&second)?;
-    let mut req = secured::<kind::Req>(&far, &client, args, &ends[1])?;
+    let mut req = open_secured::<kind::Req>(&far, &client, args, &ends[1])?;
     req.connect(&bound)?;
     req.set_receive_timeout(args.timeout)?;
     let answering = thread::spawn(move || answer(&mut rep));
-    let round_trip = ask(&mut req, args.round_trips, size).map_err(|error| late(args, error));
+    let round_trip = ask(&mut req, args.round_trips, size).map_err(|error| timeout_failure(args, error));
     near.shutdown();
     drop(req);
     // The thread ends with the context.
@@ -141,7 +141,7 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &Endpoint, security: &Security) ->
             let mut push: Push = attached(&context, args, endpoint, security, &mut outcome)?;
             push.set_send_timeout(args.timeout)?;
             let start = Instant::now();
-            send(&mut push, args.count, args.size).map_err(|error| late(args, error))?;
+            send(&mut push, args.count, args.size).map_err(|error| timeout_failure(args, error))?;
             drop(push);
             // Count only messages that were sent, so wait until the context has flushed them.
             while context.terminate() == Err(Error::Interrupted) {}
@@ -152,25 +152,26 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &Endpoint, security: &Security) ->
         BenchEnd::Receive => {
             let mut pull: Pull = attached(&context, args, endpoint, security, &mut outcome)?;
             pull.set_receive_timeout(args.timeout)?;
-            let rate = receive(&mut pull, args.count).map_err(|error| late(args, error))?;
+            let rate = receive(&mut pull, args.count).map_err(|error| timeout_failure(args, error))?;
             outcome.messages_per_second = Some(rate);
         }
         BenchEnd::Ask => {
             let mut req: Req = attached(&context, args, endpoint, security, &mut outcome)?;
             req.set_receive_timeout(args.timeout)?;
-            outcome.round_trip =
-                Some(ask(&mut req, args.round_trips, args.size).map_err(|error| late(args, error))?);
+            outcome.round_trip = Some(
+                ask(&mut req, args.round_trips, args.size).map_err(|error| timeout_failure(args, error))?,
+            );
         }
         BenchEnd::Answer | BenchEnd::Both => {
             let mut rep: Rep = attached(&context, args, endpoint, security, &mut outcome)?;
             rep.set_receive_timeout(args.timeout)?;
-            answer(&mut rep).map_err(|error| late(args, error))?;
+            answer(&mut rep).map_err(|error| timeout_failure(args, error))?;
         }
     }
     Ok(outcome)
 }
 
-fn secured<K: Kind>(
+fn open_secured<K: Kind>(
     context: &Context,
     security: &Security,
     args: &Bench,
@@ -191,7 +192,7 @@ fn attached<K: Kind>(
     security: &Security,
     outcome: &mut Outcome,
 ) -> Result<Socket<K>> {
-    let mut socket = secured(context, security, args, endpoint)?;
+    let mut socket = open_secured(context, security, args, endpoint)?;
     let failed = |error| Failure::endpoint(&endpoint.address, error);
     if endpoint.bind {
         let bound = socket.bind(&endpoint.address).map_err(failed)?;
@@ -259,12 +260,13 @@ fn answer(rep: &mut Rep) -> tautline::Result<()> {
     }
 }
 
-fn late(args: &Bench, error: Error) -> Failure {
+fn timeout_failure(args: &Bench, error: Error) -> Failure {
     match (error, args.timeout) {
-        (Error::WouldBlock, Some(time)) => {
-            Failure::new(Code::Timeout, format!("nothing came for {}", humantime::format_duration(time)))
-                .hint("is the other end running, and does its socket type match this one?")
-        }
+        (Error::WouldBlock, Some(time)) => Failure::new(
+            Code::Timeout,
+            format!("no message arrived for {}", humantime::format_duration(time)),
+        )
+        .hint("is the other end running, and does its socket type match this one?"),
         (error, _) => error.into(),
     }
 }
@@ -288,7 +290,7 @@ fn report(args: &Bench, outcome: &Outcome) -> Result<()> {
     }
     if let Some(trip) = &outcome.round_trip {
         text += &format!(
-            "  round trip  {} median, {} at 99 %, {} to {} ({} of them)\n",
+            "  round trip  {} median, {} at 99 %, {} to {} ({} round trips)\n",
             micros(trip.median_us),
             micros(trip.p99_us),
             micros(trip.least_us),

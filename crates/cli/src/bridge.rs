@@ -22,7 +22,7 @@ pub fn run(args: &Bridge) -> Result<()> {
         return crate::print(&format!("{}: {} routes\n", args.config.display(), config.routes()));
     }
     if args.stats == Some(Duration::ZERO) {
-        return Err(Failure::usage("--stats takes a time above 0"));
+        return Err(Failure::usage("--stats needs a time above 0"));
     }
     tautline_bridge::run(&Options { config: args.config.clone(), stats: args.stats }).map_err(failure)
 }

@@ -138,8 +138,11 @@ fn replay(args: &args::Replay) -> Result<Job> {
     let (kind, endpoints) = if named.iter().all(|endpoints| endpoints.is_empty()) {
         let player = Origin::read(&file)?.and_then(|origin| origin.player());
         let (kind, endpoints) = player.ok_or_else(|| {
-            Failure::usage(format!("{}: the file does not tell where to send its messages", file.display()))
-                .hint("name an endpoint, for example tcp://127.0.0.1:5555, and a --type")
+            Failure::usage(format!(
+                "{}: the file contains no endpoint to send its messages to",
+                file.display()
+            ))
+            .hint("name an endpoint, for example tcp://127.0.0.1:5555, and a --type")
         })?;
         (args.kind.unwrap_or(kind), endpoints)
     } else {
@@ -182,7 +185,7 @@ fn publishing(
     wait: u64,
 ) -> Result<Job> {
     let config = Config::load()?;
-    // Use XPUB to wait for subscriptions: it is a PUB that sees them.
+    // Use XPUB to wait for subscriptions: it sends like PUB and receives the subscriptions.
     let kind = if wait > 0 { SocketType::XPub } else { SocketType::Pub };
     let mut job = Job::new(kind, endpoints, link, &config)?;
     job.send(args, messages, link, true)?;
@@ -194,10 +197,13 @@ fn publishing(
 /// and subscribers, see [`topics`]).
 fn publish_topic(mut args: TopicsPub) -> Result<Job> {
     if args.topic.is_empty() || args.topic.contains('*') {
-        return Err(Failure::usage(format!("{:?} is no topic: it is empty, or has a *", args.topic)));
+        return Err(Failure::usage(format!(
+            "{:?} is not a valid topic: it is empty or contains *",
+            args.topic
+        )));
     }
     if args.sending.to.replace(args.topic).is_some() {
-        return Err(Failure::usage("the topic is the first argument: --to does not go with it"));
+        return Err(Failure::usage("the first argument is the topic, so --to cannot be used"));
     }
     let endpoints = space_endpoints(&args.space, &args.link);
     publishing(&endpoints, args.bodies, &args.sending, &args.link, args.wait)
@@ -277,7 +283,9 @@ fn exchanging(kind: SocketType, args: &Exchange) -> Result<Job> {
         )));
     }
     if args.echo && given {
-        return Err(Failure::usage("--echo answers what comes; there is nothing else to send"));
+        return Err(Failure::usage(
+            "--echo sends back each received message, so other messages cannot be given",
+        ));
     }
     let answers = job.answer.is_some() && socket::answers(kind);
     // Subscriptions are the only messages that most XSUBs send. So an XSUB does not read standard

@@ -137,7 +137,9 @@ impl Config {
     pub fn save(&self, name: &str, endpoints: &[String]) -> Result<()> {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         if name.is_empty() || !name.chars().all(allowed) {
-            return Err(Failure::usage(format!("{name:?} is no name: letters, digits, _ and - are")));
+            return Err(Failure::usage(format!(
+                "{name:?} is not a valid name: use letters, digits, `_` and `-`"
+            )));
         }
         if self.contexts.contains_key(name) {
             return Err(Failure::failed(format!(

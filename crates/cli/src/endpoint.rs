@@ -47,12 +47,12 @@ pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
         _ => (bind, text),
     };
     let address = complete(text).ok_or_else(|| {
-        Failure::usage(format!("{text:?} is no endpoint"))
+        Failure::usage(format!("{text:?} is not a valid endpoint"))
             .hint("for example tcp://127.0.0.1:5555, ipc:///tmp/name, :5555, or @NAME of a saved context")
     })?;
     if address.starts_with("inproc://") {
         return Err(Failure::usage(format!(
-            "{address}: inproc stays within one process, and taut is one of its own"
+            "{address}: inproc works only inside one process, and taut is a separate process"
         ))
         .hint("use ipc:// between processes of one machine"));
     }

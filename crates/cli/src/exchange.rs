@@ -314,13 +314,13 @@ impl Exchange<'_> {
             return Ok(());
         };
         let what = if self.wait > 0 {
-            "no subscriber came"
+            "no subscriber connected"
         } else if self.next.is_some() {
             "no message could be sent"
         } else if self.kind == SocketType::Req {
-            "no answer came"
+            "no reply arrived"
         } else {
-            "no message came"
+            "no message arrived"
         };
         let mut text = format!("{what} for {}", humantime::format_duration(timeout));
         if let Some(count) = self.count {

@@ -76,7 +76,7 @@ impl Failure {
             tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
                 "{address}: the certificates are invalid, or the key does not match the certificate"
             ))
-            .hint("--tls-cert, --tls-key and --tls-trust name files in PEM"),
+            .hint("--tls-cert, --tls-key and --tls-trust must name PEM files"),
             error => error.into(),
         }
     }

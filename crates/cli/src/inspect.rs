@@ -85,7 +85,7 @@ pub fn snapshots_of(process: u32, which: SocketSelection) -> Result<Vec<ProcessS
 }
 
 /// Advice on how to observe a process.
-pub const HOW: &str = "start it with TAUT_OBSERVE=1 in its environment, or by taut run --observe";
+pub const HOW: &str = "start it with TAUT_OBSERVE=1 in its environment, or with taut run --observe";
 
 /// Reports the unreadable files.
 pub fn report_unreadable(faults: &[(ObservedProcess, ReadError)]) {

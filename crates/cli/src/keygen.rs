@@ -22,7 +22,7 @@ pub fn run(args: &Keygen) -> Result<()> {
     let pair = KeyPair::generate()?;
     let secret = Secret::new(pair.secret.expose_z85());
     let text = Secret::new(format!(
-        "# A CURVE key pair, made by `taut keygen`. Give the public key to others, and keep the secret key to yourself.\n\
+        "# A CURVE key pair, made by `taut keygen`. Give only the public key to others.\n\
          public = \"{}\"\nsecret = \"{}\"\n",
         pair.public, *secret
     ));

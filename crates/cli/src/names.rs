@@ -26,7 +26,7 @@ pub fn run(args: &Names) -> Result<()> {
     for name in &asked {
         if !is_name(name) {
             return Err(Failure::usage(format!(
-                "{name:?} is no name: letters, digits, -, _, and dots between"
+                "{name:?} is not a valid name: use letters, digits, `-`, `_`, and dots between them"
             )));
         }
         let _ = writeln!(text, "{name}");
@@ -40,14 +40,14 @@ pub fn run(args: &Names) -> Result<()> {
                     for endpoint in answer.refused {
                         let _ = writeln!(
                             text,
-                            "  {:?} is left out: a name may not stand for it  ({title})",
+                            "  {:?} is ignored, because a name must not contain it  ({title})",
                             endpoint
                         );
                     }
                 }
                 Err(why) => {
                     away += 1;
-                    let _ = writeln!(text, "  {title} cannot be asked: {why}");
+                    let _ = writeln!(text, "  {title} failed: {why}");
                 }
             }
         }

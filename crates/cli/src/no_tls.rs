@@ -28,6 +28,6 @@ pub fn carrier(_: &TlsArgs, address: &str, _host: &str) -> Result<Box<dyn Carrie
 
 /// Returns the error for a feature of TLS.
 pub fn missing(what: &str) -> Failure {
-    Failure::usage(format!("{what}: this taut was built without tls"))
+    Failure::usage(format!("{what}: this taut was built without TLS"))
         .hint("cargo install --path crates/cli --features tls")
 }

@@ -136,9 +136,9 @@ impl Probe<'_> {
             }
             Some(mut talk) => self.measure(&mut talk, &mut found)?,
             None => {
-                let kind = theirs.map_or("such", SocketType::name);
+                let kind = theirs.map_or("ZeroMQ", SocketType::name);
                 found.no_round_trip =
-                    Some(format!("a {kind} socket would send messages to us, so ping disconnected"));
+                    Some(format!("a {kind} socket would send messages to ping, so ping disconnected"));
             }
         }
         if self.args.json {
@@ -208,14 +208,14 @@ impl Probe<'_> {
                 // The login succeeded or its result is unknown. The peer may accept another type.
                 HandshakeResult::Closed if talk.is_logged_in() => {
                     last = Some(Failure::failed(format!(
-                        "{}: the handshake was broken off at the end: the key is not known there, or it is a socket that \
-                     hands out messages, which ping does not take",
+                        "{}: the peer closed the connection at the end of the handshake: it does not accept our key, or its socket \
+                     type would send messages to ping",
                         self.address
                     )))
                 }
                 HandshakeResult::OtherType(_) => {
                     last = Some(Failure::failed(format!(
-                        "{}: the login is good, but it is a socket that hands out messages, which ping does not take",
+                        "{}: the peer accepted the login, but its socket type would send messages to ping",
                         self.address
                     )))
                 }
@@ -238,14 +238,14 @@ impl Probe<'_> {
             HandshakeResult::Closed if ours == "CURVE" => Failure::failed(format!(
                 "{address}: the server closed the connection at the first encrypted command"
             ))
-            .hint("most likely --curve-server-key is not its public key"),
+            .hint("--curve-server-key is probably not the public key of this server"),
             HandshakeResult::Closed => Failure::failed(format!(
                 "{address}: the other end closed the connection during the handshake"
             )),
             HandshakeResult::Silent if talk.greeting().is_empty() => Failure::new(
                 Code::Timeout,
                 format!(
-                    "{address}: connected, but nothing came for {}",
+                    "{address}: connected, but received no data for {}",
                     humantime::format_duration(self.args.timeout)
                 ),
             )
@@ -254,38 +254,39 @@ impl Probe<'_> {
                 let failure = Failure::new(
                     Code::Timeout,
                     format!(
-                        "{address}: ZMTP, but the handshake stopped for {}",
+                        "{address}: the peer speaks ZMTP, but sent nothing during the handshake for {}",
                         humantime::format_duration(self.args.timeout)
                     ),
                 );
                 match ours {
-                    "CURVE" => failure.hint("most likely --curve-server-key is not its public key"),
+                    "CURVE" => {
+                        failure.hint("--curve-server-key is probably not the public key of this server")
+                    }
                     _ => failure,
                 }
             }
             HandshakeResult::SomethingElse => Failure::failed(format!(
-                "{address}: it does not speak ZMTP: it began with {}",
+                "{address}: the peer does not speak ZMTP: its first bytes are {}",
                 talk.beginning()
             ))
             .hint(talk.guess()),
             HandshakeResult::OtherMechanism(theirs) => {
-                let failure = Failure::failed(format!(
-                    "{address}: it speaks ZMTP with the mechanism {theirs}, not {ours}"
-                ));
+                let failure =
+                    Failure::failed(format!("{address}: the peer uses the mechanism {theirs}, not {ours}"));
                 match theirs.as_str() {
-                    "CURVE" => failure.hint("--curve-server-key KEY, its public key"),
-                    "PLAIN" => failure.hint("--plain USER"),
-                    "NULL" => failure.hint("without --curve-server-key and --plain"),
+                    "CURVE" => failure.hint("use --curve-server-key KEY with the public key of the server"),
+                    "PLAIN" => failure.hint("use --plain USER"),
+                    "NULL" => failure.hint("remove --curve-server-key and --plain"),
                     _ => failure,
                 }
             }
             HandshakeResult::Refused(status) => Failure::failed(format!(
-                "{address}: the server refused us ({status})"
+                "{address}: the server refused the connection ({status})"
             ))
             .hint(if ours == "CURVE" {
-                "is the key of --curve-key-file known there?"
+                "does the server accept the key of --curve-key-file?"
             } else {
-                "is the name or password right?"
+                "are the user name and the password correct?"
             }),
             HandshakeResult::Met(..) | HandshakeResult::OtherType(_) | HandshakeResult::Broken(_) => {
                 let why = if let HandshakeResult::Broken(why) = end { why.as_str() } else { "unexpected" };
@@ -337,11 +338,14 @@ impl Probe<'_> {
                     }
                 }
                 Err(HandshakeResult::Silent) if n == 0 => {
-                    found.no_round_trip = Some("no PONG came".to_owned());
+                    found.no_round_trip = Some("the peer sent no PONG".to_owned());
                     return Ok(());
                 }
                 Err(HandshakeResult::Silent) => {
-                    return Err(Failure::new(Code::Timeout, format!("{}: no PONG came", self.address)));
+                    return Err(Failure::new(
+                        Code::Timeout,
+                        format!("{}: the peer sent no PONG", self.address),
+                    ));
                 }
                 Err(_) => return Err(Failure::failed(format!("{}: the connection was lost", self.address))),
             }
@@ -354,7 +358,7 @@ fn describe(found: &PingResult) -> String {
     let article = if found.socket_type.is_some_and(|kind| kind.starts_with('X')) { "an" } else { "a" };
     let mut text = match found.socket_type {
         Some(kind) => format!("{} is {article} {kind}\n", found.endpoint),
-        None => format!("{} speaks ZMTP, and does not tell its type\n", found.endpoint),
+        None => format!("{} speaks ZMTP, but does not send its socket type\n", found.endpoint),
     };
     text += &format!("  ZMTP {}, mechanism {}, ", found.zmtp, found.mechanism);
     text += &found.identity.as_ref().map_or("no identity".to_owned(), |id| format!("identity {id}"));

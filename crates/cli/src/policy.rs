@@ -33,7 +33,7 @@ pub fn run(args: &args::Policy) -> Result<()> {
         }
     }
     if faults.is_empty() {
-        return crate::print(&format!("{} has no fault\n{text}", args.policy));
+        return crate::print(&format!("{} is valid\n{text}", args.policy));
     }
     crate::print(&text)?;
     Err(Failure::failed(faults.join("\n")).hint("each bind or connect with this wrap fails"))
@@ -70,7 +70,7 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
             if !found.ignored.is_empty() {
                 let names = found.ignored.iter().filter_map(|path| path.file_name());
                 let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-                tell(format!("not called NAME.pub, so ignored: {}", names.join(", ")));
+                tell(format!("ignored, because the name is not NAME.pub: {}", names.join(", ")));
             }
         }
         Some(Err(error)) => faults.push(error.to_string()),
@@ -110,12 +110,12 @@ fn answer(policy: &Policy, call: Call, endpoint: &str, args: &args::Policy) -> (
     let verdict = forecast.verdict;
     let wrap = verdict.wrap.unwrap_or_default();
     let mut text = match (&forecast.fault, verdict.action) {
-        (Some(_), _) => format!("refuse, as `{wrap}` cannot be put on"),
+        (Some(_), _) => format!("refuse, because `{wrap}` cannot be applied"),
         (None, Action::Allow) => "allow".to_owned(),
         (None, Action::Warn) => "warn".to_owned(),
         (None, Action::Refuse) => "refuse".to_owned(),
-        (None, _) if forecast.is_secure => "allow, as it is secure by itself".to_owned(),
-        (None, _) if endpoint.starts_with("inproc://") => "allow, as it stays in the program".to_owned(),
+        (None, _) if forecast.is_secure => "allow, because it is secure without a wrap".to_owned(),
+        (None, _) if endpoint.starts_with("inproc://") => "allow, because it stays in the program".to_owned(),
         (None, _) => format!("wrap {wrap}"),
     };
     if let Some(mode) = verdict.mode {
@@ -123,7 +123,7 @@ fn answer(policy: &Policy, call: Call, endpoint: &str, args: &args::Policy) -> (
     }
     match verdict.rule {
         Some(rule) => text += &format!(", by rule `{rule}`"),
-        None => text += ", as no rule fits",
+        None => text += ", because no rule matches",
     }
     (text, forecast.fault)
 }

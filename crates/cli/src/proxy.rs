@@ -132,7 +132,8 @@ impl Relay<'_> {
     fn watch_output(&mut self) -> Result<()> {
         let out = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
         let gone = out.and_then(|out| hangup::hangup_descriptor(&out));
-        self.gone = gone.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+        self.gone =
+            gone.map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
         Ok(())
     }
 

@@ -40,10 +40,12 @@ const PASSED_ON: [i32; 6] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT]
 /// Starts the program and exits with its status.
 pub fn run(args: &Run) -> Result<()> {
     if !cfg!(target_os = "linux") {
-        return Err(Failure::usage("taut run is for Linux").hint("link the program with Tautline's library"));
+        return Err(
+            Failure::usage("taut run works only on Linux").hint("link the program with Tautline's library")
+        );
     }
     let [name, arguments @ ..] = args.program.as_slice() else {
-        return Err(Failure::usage("there is no program"));
+        return Err(Failure::usage("the program to run is missing"));
     };
     let path = program::find(name)?;
     let library = Library::find(args.library.as_deref())?;
@@ -59,7 +61,8 @@ pub fn run(args: &Run) -> Result<()> {
     if let Some(named) = &args.policy {
         command.env("TAUT_POLICY", policy::value(named)?);
     }
-    let signals = Signals::new(PASSED_ON).map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    let signals = Signals::new(PASSED_ON)
+        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
     let child = command.spawn().map_err(|error| Failure::file(&path, &error))?;
     let pid = Pid::from_child(&child);
     thread::spawn(move || forward_signals(signals, pid));
@@ -86,7 +89,7 @@ fn end(mut child: Child, path: &Path, proof: &LibraryCheck, args: &Run) -> Resul
     let status = child.wait().map_err(|error| Failure::file(path, &error))?;
     if !proof.has_seen_zeromq() && !args.quiet {
         notice!(
-            "taut: {} has ended, and was not seen to use ZeroMQ: it did not use ZeroMQ, or only briefly",
+            "taut: {} ended without a visible use of ZeroMQ: it did not load libzmq, or only for a moment",
             path.display()
         );
     }

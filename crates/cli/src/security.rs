@@ -155,7 +155,7 @@ impl Security {
         }
         if args.curve_key_file.is_some() {
             return Err(Failure::usage("--curve-key-file alone does not encrypt")
-                .hint("a client also needs --curve-server-key, the server --curve-server"));
+                .hint("a client also needs --curve-server-key, and a server --curve-server"));
         }
         if args.plain_password_file.is_some() {
             return Err(Failure::usage("--plain-password-file needs --plain USER"));
@@ -247,7 +247,7 @@ pub fn warn_if_open(path: &Path) {
     let path = expand(path);
     let open = fs::metadata(&path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0);
     if open {
-        notice!("taut: warning: others can read {}: chmod 600 {0}", path.display());
+        notice!("taut: warning: other users can read {}: chmod 600 {0}", path.display());
     }
 }
 
@@ -341,7 +341,7 @@ fn password(file: Option<&Path>) -> Result<Secret<Vec<u8>>> {
     match std::env::var(PASSWORD) {
         Ok(text) => Ok(Secret::new(text.into_bytes())),
         Err(_) => Err(Failure::usage("--plain needs a password")
-            .hint(format!("--plain-password-file FILE, or the variable {PASSWORD}"))),
+            .hint(format!("use --plain-password-file FILE, or the variable {PASSWORD}"))),
     }
 }
 

@@ -38,7 +38,7 @@ impl Signals {
     /// Takes over the signals: they no longer terminate the process directly. An ignored SIGHUP
     /// stays ignored, for `nohup`.
     pub fn watch() -> Result<Signals, Failure> {
-        Signals::register().map_err(|error| Failure::failed(format!("signals: {error}")))
+        Signals::register().map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
     }
 
     fn register() -> io::Result<Signals> {
@@ -90,7 +90,7 @@ impl Signals {
 /// Forwards the first signal. Terminates the process after a second signal or at the end of the
 /// grace time.
 fn attend(mut wake: UnixStream, mut teller: UnixStream, last: &AtomicUsize) {
-    if !reads(&mut wake) {
+    if !wait_for_signal(&mut wake) {
         return;
     }
     let start = Instant::now();
@@ -99,7 +99,7 @@ fn attend(mut wake: UnixStream, mut teller: UnixStream, last: &AtomicUsize) {
     let _ = teller.write_all(&[signal]);
     while let Some(left) = GRACE.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
         let waits = wake.set_read_timeout(Some(left)).is_ok();
-        if !waits || (reads(&mut wake) && start.elapsed() > SAME) {
+        if !waits || (wait_for_signal(&mut wake) && start.elapsed() > SAME) {
             break;
         }
     }
@@ -108,7 +108,7 @@ fn attend(mut wake: UnixStream, mut teller: UnixStream, last: &AtomicUsize) {
 }
 
 /// True if a handler has written. False after the time limit.
-fn reads(wake: &mut UnixStream) -> bool {
+fn wait_for_signal(wake: &mut UnixStream) -> bool {
     loop {
         match wake.read(&mut [0]) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -49,7 +49,7 @@ pub struct Sink {
 impl Sink {
     /// Prints messages in this form, with `separator` between parts.
     pub fn new(form: Form, separator: Vec<u8>, timestamps: bool) -> Result<Sink> {
-        let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
+        let failed = |error: io::Error| Failure::failed(format!("cannot write to standard output: {error}"));
         let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
         let gone = hangup::hangup_descriptor(&out).map_err(failed)?;
         Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone, origin: None })
@@ -148,7 +148,7 @@ pub fn broken(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe || lost_terminal {
         return Failure::closed_output();
     }
-    Failure::failed(format!("standard output: {error}"))
+    Failure::failed(format!("cannot write to standard output: {error}"))
 }
 
 /// True if the file is or was a terminal.

@@ -118,16 +118,18 @@ fn advice(event: &Event, curve_client: bool) -> &'static str {
         Io(_) if curve_client => ": is --curve-server-key the public key of that server?",
         Protocol(0x1100_0001) => ": is --curve-server-key the public key of that server?",
         Protocol(0x1100_0002) => {
-            ": use --curve-server-key or --plain as the other end does, and neither if it does not"
+            ": both ends must use CURVE (--curve-server-key), or PLAIN (--plain), or neither"
         }
         Protocol(code) => match TlsFault::from_code(code) {
-            Some(TlsFault::Untrusted) => ": is it one that --tls-trust leads to?",
-            Some(TlsFault::OtherName) => ": --tls-name, if it is the right one",
-            Some(TlsFault::NotTls) => ": the other end may speak tcp:// or ws://",
-            Some(TlsFault::Refused(116)) => ": --tls-cert and --tls-key",
+            Some(TlsFault::Untrusted) => ": does --tls-trust contain its authority?",
+            Some(TlsFault::OtherName) => {
+                ": if the peer is the right one, give the name of its certificate with --tls-name"
+            }
+            Some(TlsFault::NotTls) => ": the peer may use tcp:// or ws://",
+            Some(TlsFault::Refused(116)) => ": use --tls-cert and --tls-key",
             _ => "",
         },
-        Refused(400) => ": is the key or the password known there?",
+        Refused(400) => ": does the server accept this key or password?",
         _ => "",
     }
 }

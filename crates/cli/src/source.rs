@@ -110,7 +110,8 @@ impl Files {
                 let Some(path) = self.waiting.pop_front() else { return Ok(NextMessage::End) };
                 self.current = Some(if path.as_os_str() == "-" {
                     let file = io::stdin().as_fd().try_clone_to_owned();
-                    let file = file.map_err(|error| Failure::failed(format!("standard input: {error}")))?;
+                    let file = file
+                        .map_err(|error| Failure::failed(format!("cannot read standard input: {error}")))?;
                     (file.into(), (self.decoder)("standard input"))
                 } else {
                     let file = File::open(&path).map_err(|error| Failure::file(&path, &error))?;

@@ -55,7 +55,9 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
     } else if sealed.clone().any(|endpoint| endpoint.bind) {
         let scheme = first.address.split("://").next().unwrap_or_default();
         return Err(Failure::usage(format!("{}: a {scheme} server needs a certificate", first.address))
-            .hint("--tls-cert FILE --tls-key FILE; `taut keygen --ca FOLDER` makes some for tests"));
+            .hint(
+                "use --tls-cert FILE --tls-key FILE; `taut keygen --ca FOLDER` makes certificates for tests",
+            ));
     }
     match &args.tls_trust {
         Some(file) => options.push((WSS_TRUST_PEM, pem(file)?.to_vec())),

@@ -161,7 +161,7 @@ impl Watch {
             sum += &format!(", {hidden} not shown");
         }
         if self.beyond > 0 {
-            sum += &format!(", {} messages of further topics", self.beyond);
+            sum += &format!(", {} messages of topics that are not shown", self.beyond);
         }
         lines.push(cut(&sum, width.saturating_sub(1)));
         lines

@@ -62,14 +62,14 @@ rules! {
 /// True if `rule` is left out.
 #[cfg(not(feature = "ablation"))]
 #[inline(always)]
-pub(crate) const fn without(_: Rule) -> bool {
+pub(crate) const fn is_disabled(_: Rule) -> bool {
     false
 }
 
 /// True if `rule` is left out.
 #[cfg(feature = "ablation")]
 #[inline]
-pub(crate) fn without(rule: Rule) -> bool {
+pub(crate) fn is_disabled(rule: Rule) -> bool {
     static OUT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     let out = *OUT.get_or_init(|| mask(&std::env::var("TAUT_WITHOUT").unwrap_or_default()));
     out >> rule as u32 & 1 != 0

@@ -10,7 +10,7 @@ use std::sync::{OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 #[cfg(feature = "names")]
@@ -158,7 +158,7 @@ impl Context {
     /// calling thread. The program may be changing the environment, so other threads must not read
     /// it.
     pub fn new() -> Context {
-        if without(Rule::Circulation) {
+        if is_disabled(Rule::Circulation) {
             tautline_mem::blocks::set_circulation(false);
         }
         idle::spin_us();
@@ -520,7 +520,7 @@ impl Context {
         }
         self.shutdown()?;
         if let Some(watch) = self.watch() {
-            watch.terminating();
+            watch.mark_terminating();
         }
         let deadline = patience.and_then(|time| Instant::now().checked_add(time));
         let all_sent = self.wait_for_tickets(deadline)?;
@@ -542,7 +542,7 @@ impl Context {
     /// Waits until no socket is open or lingers. Returns false at `deadline`.
     fn wait_for_tickets(&self, deadline: Option<Instant>) -> Result<bool, Error> {
         let tickets = &self.0.tickets;
-        while tickets.any() {
+        while tickets.is_any_held() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(false);

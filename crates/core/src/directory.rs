@@ -41,7 +41,7 @@ pub(crate) trait NameFollower: Send + Sync {
     fn report_resolver(&self, resolver: &str, why: Option<&str>);
 
     /// Reports an endpoint from a resolver that a name must not have. The endpoint is ignored.
-    fn refused(&self, resolver: &str, endpoint: &str);
+    fn report_refused_endpoint(&self, resolver: &str, endpoint: &str);
 }
 
 /// The directory of names.
@@ -204,7 +204,7 @@ impl Directory {
     }
 
     /// Removes the entry of this id.
-    pub(crate) fn unregistered(&self, id: &str) {
+    pub(crate) fn unregister(&self, id: &str) {
         lock(&self.state).bound.remove(id);
         self.refresh();
     }
@@ -279,25 +279,27 @@ impl Directory {
                 self.changed.notify_all();
             }
             Ok(false) => {}
-            Err(fault) => drop(report_in_background(&format!("{fault}; the former names stay in force"))),
+            Err(fault) => {
+                drop(report_in_background(&format!("{fault}; the last valid names file stays in force")))
+            }
         }
     }
 
     /// The thread of one resolver.
     fn ask(&self, resolver: usize) {
         let _own = OwnThread::new();
-        while let Some((names, due)) = self.next(resolver) {
+        while let Some((names, due)) = self.wait_for_names(resolver) {
             for name in due {
                 let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
                 let answer =
-                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver has panicked".to_owned()));
+                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver panicked".to_owned()));
                 self.note(resolver, &name, answer);
             }
         }
     }
 
     /// Waits for names to ask `resolver` for. Returns `None` if all names are gone.
-    fn next(&self, resolver: usize) -> Option<(Arc<NamesConfig>, Vec<String>)> {
+    fn wait_for_names(&self, resolver: usize) -> Option<(Arc<NamesConfig>, Vec<String>)> {
         let mut state = lock(&self.state);
         loop {
             self.read_again(&mut state);
@@ -355,7 +357,9 @@ impl Directory {
             (known.followers(), found, refused, fault)
         };
         for follower in followers {
-            refused.iter().for_each(|endpoint| follower.refused(RESOLVERS[resolver].title(), endpoint));
+            refused
+                .iter()
+                .for_each(|endpoint| follower.report_refused_endpoint(RESOLVERS[resolver].title(), endpoint));
             if let Some(fault) = &fault {
                 follower.report_resolver(RESOLVERS[resolver].title(), fault.as_deref());
             }

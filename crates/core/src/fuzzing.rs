@@ -114,7 +114,7 @@ impl Publisher {
     /// it gets the message both by a group and singly.
     pub fn matching(&self, subject: &[u8]) -> Vec<u32> {
         let (mut single, mut grouped) = (BTreeSet::new(), BTreeSet::new());
-        self.subscriptions.each_match(subject, |subscribers| {
+        self.subscriptions.for_each_match(subject, |subscribers| {
             single.extend(subscribers.single().iter().map(|pipe| pipe.0));
             grouped.extend(subscribers.groups().iter().flat_map(|group| &self.groups[group]));
         });

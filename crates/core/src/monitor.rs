@@ -129,7 +129,7 @@ pub(crate) struct KnownPeer<'a> {
 pub(crate) trait EventSink: Send {
     /// Handles `event` with its values (a descriptor, an errno, an interval in milliseconds,
     /// numbers of messages), on this connection.
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>);
+    fn report_event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>);
 
     /// Handles the close of the socket. More events may follow. The name of the event endpoint is
     /// freed.
@@ -231,7 +231,7 @@ impl EventDispatcher {
             if listeners.wanted & event != 0
                 && let Some(monitor) = &mut listeners.monitor
             {
-                monitor.event(event, values, ends, about);
+                monitor.report_event(event, values, ends, about);
             }
             if SHOWN & event != 0
                 && let Some(watcher) = &listeners.watcher
@@ -274,7 +274,7 @@ impl EventDispatcher {
         if let Some((mut sink, wanted)) = former
             && wanted & event::MONITOR_STOPPED != 0
         {
-            sink.event(event::MONITOR_STOPPED, &[0], &Ends::default(), &EventDetails::default());
+            sink.report_event(event::MONITOR_STOPPED, &[0], &Ends::default(), &EventDetails::default());
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     struct Sink(Arc<Mutex<Vec<u32>>>);
 
     impl EventSink for Sink {
-        fn event(&mut self, event: u32, _: &[u64], _: &Ends, _: &EventDetails<'_>) {
+        fn report_event(&mut self, event: u32, _: &[u64], _: &Ends, _: &EventDetails<'_>) {
             lock(&self.0).push(event);
         }
 

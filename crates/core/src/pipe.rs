@@ -143,7 +143,7 @@ impl Pipe {
     /// Must not be called within a message.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
         if self.outgoing.put_command(&self.link, body) {
-            self.published(body.len(), false);
+            self.handle_publication(body.len(), false);
         }
     }
 }
@@ -192,7 +192,7 @@ impl Pipe {
         let Some(received) = self.incoming.recv(target)? else {
             return Ok(self.incoming.recv_unqueued(&self.peer, target));
         };
-        self.was_received();
+        self.record_receipt();
         Ok(Some(received))
     }
 
@@ -232,8 +232,8 @@ impl Pipe {
     }
 
     /// True if the peer is another socket of this program, or a datagram endpoint.
-    /// `Pattern::readable` is not called when such a pipe gets messages, so the pattern must check
-    /// it.
+    /// `Pattern::handle_readable` is not called when such a pipe gets messages, so the pattern must
+    /// check it.
     pub(crate) fn is_inproc(&self) -> bool {
         matches!(self.link, Link::Inproc(_))
     }
@@ -261,7 +261,7 @@ impl Pipe {
         }
         let appended = self.outgoing.put_short(bytes);
         if appended {
-            self.published(bytes.len(), patient);
+            self.handle_publication(bytes.len(), patient);
         }
         appended
     }
@@ -272,7 +272,7 @@ impl Pipe {
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
         let appended = self.outgoing.put_medium(bytes);
         if appended {
-            self.published(bytes.len(), patient);
+            self.handle_publication(bytes.len(), patient);
         }
         appended
     }
@@ -284,7 +284,7 @@ impl Pipe {
         let len = message.len();
         let appended = self.outgoing.put_owned(message);
         if appended {
-            self.published(len, patient);
+            self.handle_publication(len, patient);
         }
         appended
     }
@@ -296,7 +296,7 @@ impl Pipe {
             return self.send_through(part);
         }
         if self.outgoing.put(&self.link, part)? {
-            self.published(len, part.patient);
+            self.handle_publication(len, part.patient);
         }
         Ok(())
     }
@@ -312,7 +312,7 @@ impl Pipe {
 
     /// Called after a message was published.
     #[inline(always)]
-    fn published(&mut self, len: usize, patient: bool) {
+    fn handle_publication(&mut self, len: usize, patient: bool) {
         match &self.link {
             Link::Wire(connection) => {
                 if self.outgoing.is_due(connection) {
@@ -338,7 +338,7 @@ impl Pipe {
 
     /// Called after a part was read.
     #[inline(always)]
-    fn was_received(&mut self) {
+    fn record_receipt(&mut self) {
         self.outgoing.received_since_send = true;
         if let Link::Inproc(end) = &self.link
             && let Some(most) = end.requested_room()

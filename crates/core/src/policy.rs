@@ -143,7 +143,8 @@ impl Guard {
         GUARD.get_or_init(|| {
             let named = tautline_io::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
             let Some(named) = named else { return Ok(None) };
-            let named = named.into_string().map_err(|_| "TAUT_POLICY is not valid text".to_owned())?;
+            let named =
+                named.into_string().map_err(|_| "the variable TAUT_POLICY is not UTF-8".to_owned())?;
             Guard::open(&named).map(Some).inspect_err(|fault| report_and_wait(fault))
         })
     }
@@ -181,7 +182,7 @@ impl Guard {
             (LoadedPolicy::File(policy), PolicySource::File(path)) => {
                 if let Err(fault) = policy.refresh(|| read(path)) {
                     drop(stderr_report::report_in_background(&format!(
-                        "{fault}; the former policy stays in force"
+                        "{fault}; the last valid policy stays in force"
                     )));
                 }
                 Some(policy.get().clone())
@@ -210,12 +211,12 @@ impl Guard {
                     "refuses",
                     &format!("{verb} {} of {socket_type}", asked.endpoint),
                 );
-                return refused(self.by(&verdict));
+                return refused(self.rule_label(&verdict));
             }
             Action::Warn => {
                 self.report_verdict(
                     &verdict,
-                    "warns of",
+                    "warns about",
                     &format!("{verb} {} of {socket_type}", asked.endpoint),
                 );
             }
@@ -227,12 +228,12 @@ impl Guard {
                 &format!("cannot wrap ({why})"),
                 &format!("{verb} {}", asked.endpoint),
             );
-            refused(format!("{} cannot wrap ({why})", self.by(&verdict)))
+            refused(format!("{} cannot wrap ({why})", self.rule_label(&verdict)))
         })
     }
 
     /// The name of a rule, for events.
-    fn by(&self, verdict: &PolicyDecision) -> String {
+    fn rule_label(&self, verdict: &PolicyDecision) -> String {
         format!("rule `{}` of {}", verdict.rule.as_deref().unwrap_or_default(), self.place)
     }
 
@@ -311,7 +312,7 @@ impl Guard {
         let what = format!("the limit `{limit}` refuses peers at {endpoint}");
         if self.is_new(&what) {
             drop(stderr_report::report_in_background(&format!(
-                "{}: {what}; the first was {peer}",
+                "{}: {what}; the first peer was {peer}",
                 self.place
             )));
         }
@@ -319,7 +320,7 @@ impl Guard {
 
     /// Reports that another user is at an endpoint that may only be connected to our own user.
     pub(crate) fn report_stranger(&self, endpoint: &str, peer: &str) {
-        let what = format!("{endpoint} is not connected to {peer}, a process of another user");
+        let what = format!("refused to connect to {endpoint}: {peer} is a process of another user");
         if self.is_new(&what) {
             drop(stderr_report::report_in_background(&format!("{}: {what}", self.place)));
         }
@@ -330,7 +331,7 @@ impl Guard {
         let what = format!("rule `{rule}` does not allow peers at {endpoint} to {does} some topics");
         if self.is_new(&what) {
             drop(stderr_report::report_in_background(&format!(
-                "{}: {what}; the first was {first}",
+                "{}: {what}; the first peer was {first}",
                 self.place
             )));
         }
@@ -343,7 +344,7 @@ impl Guard {
         let what = format!("rule `{rule}` {does} peers at {endpoint}");
         if self.is_new(&what) {
             drop(stderr_report::report_in_background(&format!(
-                "{}: {what}; the first was {peer}",
+                "{}: {what}; the first peer was {peer}",
                 self.place
             )));
         }

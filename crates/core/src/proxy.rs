@@ -167,13 +167,13 @@ impl Proxy<'_> {
         let mut held = Vec::new();
         loop {
             let more = message.more();
-            self.copy_to_capture(&mut message.share(), onward(more))?;
+            self.copy_to_capture(&mut message.share(), forward_flags(more))?;
             self.passed[direction].parts += 1;
             self.passed[direction].bytes += bytes as u64;
             if self.backend.is_none() {
                 held.push(std::mem::take(&mut message));
             } else {
-                self.target(direction).send_message(&mut message, onward(more))?;
+                self.target(direction).send_message(&mut message, forward_flags(more))?;
             }
             if !more {
                 break;
@@ -182,7 +182,7 @@ impl Proxy<'_> {
         }
         for mut part in held {
             let more = part.more();
-            self.target(direction).send_message(&mut part, onward(more))?;
+            self.target(direction).send_message(&mut part, forward_flags(more))?;
         }
         Ok(true)
     }
@@ -240,6 +240,6 @@ impl Proxy<'_> {
 }
 
 /// Returns the flags for sending a received part: MORE if more parts of its message follow.
-fn onward(more: bool) -> Flags {
+fn forward_flags(more: bool) -> Flags {
     if more { Flags::MORE } else { Flags::NONE }
 }

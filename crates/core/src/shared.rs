@@ -77,7 +77,7 @@ impl SharedState {
         self.socket.as_mut().ok_or(Error::NotSocket)
     }
 
-    fn no_call_waits(&self) -> bool {
+    fn has_no_waiters(&self) -> bool {
         self.readers == 0 && self.writers == 0 && self.sentinel.is_none() && self.watchers.is_empty()
     }
 }
@@ -141,7 +141,7 @@ impl SharedSocket {
     }
 
     fn send_part(&self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
-        self.until_done(flags, WRITE, |socket| socket.try_send(part))
+        self.retry_until_done(flags, WRITE, |socket| socket.try_send(part))
     }
 
     /// Receives a message part into `buffer`; see [`Socket::recv`].
@@ -151,7 +151,7 @@ impl SharedSocket {
     /// the errors of [`Socket::recv`].
     pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Buffer(buffer);
-        self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
+        self.retry_until_done(flags, READ, |socket| socket.try_recv(&mut target))
     }
 
     /// Receives a message part; see [`Socket::recv_message`].
@@ -160,7 +160,7 @@ impl SharedSocket {
     /// The errors of [`SharedSocket::recv`].
     pub fn recv_message(&self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Message(message);
-        self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
+        self.retry_until_done(flags, READ, |socket| socket.try_recv(&mut target))
     }
 
     /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a
@@ -250,7 +250,7 @@ impl SharedSocket {
         state
     }
 
-    fn until_done<T>(
+    fn retry_until_done<T>(
         &self,
         flags: Flags,
         wanted: PollEvents,
@@ -284,7 +284,7 @@ impl SharedSocket {
         deadline: Option<Instant>,
     ) -> (StateGuard<'a>, Result<(), Error>) {
         let in_company = state.company.is_some_and(|until| Instant::now() < until);
-        if in_company || !state.no_call_waits() {
+        if in_company || !state.has_no_waiters() {
             return self.wait_in_company(state, wanted, deadline);
         }
         let waited = self.wait_alone(&mut state, wanted, deadline);
@@ -384,7 +384,7 @@ impl SharedSocket {
             Err(_) => {
                 drop(state);
                 let slept = poll::poll(&mut [], Some(blind_timeout(patience)));
-                return (lock(&self.state), waited(slept));
+                return (lock(&self.state), check_wait(slept));
             }
         };
         state.sentinel = Some(wanted);
@@ -399,13 +399,13 @@ impl SharedSocket {
             // The pattern may have forgotten the refused parts, so all senders must retry.
             self.writable.notify_all();
         }
-        (state, waited(slept))
+        (state, check_wait(slept))
     }
 
     /// Wakes the threads whose operation is possible now. If there is no sentinel, also wakes a
     /// thread to become the sentinel.
     fn wake_ready(&self, state: &mut SharedState) {
-        if !state.no_call_waits() {
+        if !state.has_no_waiters() {
             self.wake_others(state);
         }
     }
@@ -479,7 +479,7 @@ impl SharedSocket {
     }
 }
 
-fn waited(slept: std::io::Result<usize>) -> Result<(), Error> {
+fn check_wait(slept: std::io::Result<usize>) -> Result<(), Error> {
     match slept {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Interrupted => Err(Error::Interrupted),

@@ -27,7 +27,7 @@ pub use sharing::Closer;
 pub use task::{WaitMode, WaitState};
 pub use topics::authorize_topics;
 
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
@@ -217,7 +217,7 @@ impl Socket {
             return Ok(());
         }
         match &self.set {
-            Some(set) if set.kept() => self.read_available(),
+            Some(set) if set.is_kept() => self.read_available(),
             Some(set) => {
                 if !set.glance() {
                     // The I/O thread may have been interrupted before its read.
@@ -376,8 +376,8 @@ impl Socket {
     fn pauses(&mut self) -> bool {
         let Socket { pause, pipes, received, sent, .. } = self;
         pipes.has_inproc()
-            && !without(Rule::Pause)
-            && pause.before_wait(*received, *sent, || pipes.arrival_count())
+            && !is_disabled(Rule::Pause)
+            && pause.pause_before_wait(*received, *sent, || pipes.arrival_count())
     }
 
     /// Holder of the baton: reads the available data and processes it. Returns true if the state
@@ -466,7 +466,7 @@ impl Socket {
     fn shut(&mut self) {
         let linger = self.pipes.options.linger;
         if let Some(watch) = &self.watch {
-            watch.closed();
+            watch.mark_closed();
         }
         for entry in std::mem::take(&mut self.endpoints) {
             self.close_bound(&entry);

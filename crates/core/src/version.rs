@@ -21,7 +21,7 @@ pub(crate) const NUMBER: i32 = 10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
 const fn part(digits: &str) -> i32 {
     match i32::from_str_radix(digits, 10) {
         Ok(part) => part,
-        Err(_) => panic!("a part of the version is no number"),
+        Err(_) => panic!("a part of the version is not a number"),
     }
 }
 

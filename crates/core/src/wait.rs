@@ -6,7 +6,7 @@
 //! descriptors and the sockets' wake descriptors. Used by blocking sends and receives (one socket)
 //! and by polling (many).
 
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
@@ -106,7 +106,7 @@ fn poll_repeatedly(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u
         && let [waiter] = waiters
         && waiter.only_reads()
     {
-        return poll_once(waiters, raw, if without(Rule::Looks) { times } else { 2 * times });
+        return poll_once(waiters, raw, if is_disabled(Rule::Looks) { times } else { 2 * times });
     }
     for _ in 0..times {
         if poll_once(waiters, raw, 1)? {

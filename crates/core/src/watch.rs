@@ -144,7 +144,7 @@ impl ContextWatch {
     }
 
     /// Notes that the program waits for the context to end.
-    pub(crate) fn terminating(&self) {
+    pub(crate) fn mark_terminating(&self) {
         let mut shown = lock(&self.shown);
         if shown.terminating == 0 {
             shown.terminating = unix_us();

@@ -97,7 +97,7 @@ impl ZapRegistry {
         // Still under the lock: the handler cannot leave before it has the request.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
         let mut inquiry = ZapRequest { reader, _writer: writer, _end: mine.end, inbox, waker, gone: false };
-        if !inquiry.waits() {
+        if !inquiry.arm_waker() {
             inquiry.waker.wake_by_ref();
         }
         Ok(inquiry)
@@ -128,7 +128,7 @@ pub(crate) enum ReplyState {
 
 impl ZapRequest {
     /// Makes the next event wake the waker, once. Returns false if an event has already occurred.
-    fn waits(&mut self) -> bool {
+    fn arm_waker(&mut self) -> bool {
         self.inbox.waker().set_task(Some(&self.waker));
         self.inbox.prepare_park() && !self.reader.is_ready()
     }
@@ -144,7 +144,7 @@ impl ZapRequest {
             if self.gone {
                 return ReplyState::Lost;
             }
-            if self.waits() {
+            if self.arm_waker() {
                 return ReplyState::Pending;
             }
             self.inbox.finish_park();

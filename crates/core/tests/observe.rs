@@ -175,7 +175,7 @@ fn endpoints_tell_how_far_they_have_come_and_why_not_further() {
             assert!(socket.failed_connects > 0 && bad.failing_since > 0 && !bad.bound);
             let event =
                 reading.events.iter().find(|event| event.remote == refusing && event.code == 1 << 31)?;
-            assert_eq!((&*event.name, &*event.reason), ("not connected", "Connection refused"));
+            assert_eq!((&*event.name, &*event.reason), ("connect failed", "Connection refused"));
             Some(())
         });
         push.disconnect(&refusing).unwrap();

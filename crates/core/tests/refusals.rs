@@ -232,7 +232,7 @@ fn messages_and_subscriptions_have_limits() {
         let mut long = stream(&endpoint);
         long.write_all(&[hello("XSUB"), vec![2, 0, 0, 0, 0, 0, 0, 4, 0]].concat()).unwrap();
         is_closed(long);
-        let spoken = "the peer speaks something else: ";
+        let spoken = "the peer violated ZMTP: ";
         loses(&mut told, &format!("{spoken}{}", limit(&folder, "message_bytes")));
         let mut many = connected(context, SocketType::Sub, &endpoint);
         for number in 0..1000_u32 {

@@ -195,7 +195,7 @@ fn events_of_version_3_say_which_peer_and_why() {
         assert_eq!(gone[..2], done[..2]);
         assert_eq!(gone[2..5], ["joe", "127.0.0.1", ""]);
         // The connection ends with the end of the stream or, if bytes were in flight, with a reset.
-        assert!(gone[5] == "the peer has ended it" || gone[5].contains("reset"), "{}", gone[5]);
+        assert!(gone[5] == "the peer closed the connection" || gone[5].contains("reset"), "{}", gone[5]);
         router.monitor(None, 0, 1, SocketType::Pair).unwrap();
     });
 }

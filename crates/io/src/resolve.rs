@@ -122,11 +122,11 @@ impl<T: Send + Sync, F: FnOnce(Arc<T>, LookupResult) + Send> Asker for WeakCallb
 impl Resolver {
     /// Creates a resolver. Its thread starts later.
     pub fn new() -> Self {
-        Resolver::named("resolver")
+        Resolver::with_name("resolver")
     }
 
     /// Creates a resolver whose thread has this name. The thread starts later.
-    pub fn named(name: &str) -> Self {
+    pub fn with_name(name: &str) -> Self {
         Resolver::with_idle_time(name, IDLE)
     }
 

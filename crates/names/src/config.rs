@@ -90,7 +90,7 @@ impl NamesConfig {
                     return Err(value
                         .fault("is not a valid name: use letters, digits, `-`, `_`, and dots between them"));
                 }
-                let endpoints = value.each(|value| endpoint(value, is_endpoint))?;
+                let endpoints = value.parse_list(|value| endpoint(value, is_endpoint))?;
                 names.names.push((name.into_inner(), endpoints));
             }
         }
@@ -165,7 +165,7 @@ fn dns(mut table: Table<'_>) -> Result<Dns, FileError> {
     }
     let mut dns = Dns { suffix, servers: Vec::new(), port: None, both_families: false };
     if let Some(value) = table.take("servers") {
-        dns.servers = value.each(server)?;
+        dns.servers = value.parse_list(server)?;
     }
     if let Some(value) = table.take("port") {
         let wrong = value.fault("must be a port from 1 to 65535");
@@ -190,7 +190,7 @@ fn server(value: Value<'_>) -> Result<SocketAddr, FileError> {
 fn nats(mut table: Table<'_>) -> Result<Nats, FileError> {
     let servers = table.take("servers").ok_or_else(|| table.fault("`nats` has no `servers`"))?;
     let mut nats = Nats {
-        servers: servers.each(Value::text)?,
+        servers: servers.parse_list(Value::text)?,
         credentials: table.take("credentials").map(from_root).transpose()?,
         ca: table.take("ca").map(from_root).transpose()?,
         bucket: "tautline-names".to_owned(),

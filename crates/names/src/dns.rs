@@ -70,7 +70,7 @@ impl Resolver for DnsResolver {
     fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         let Some(dns) = &names.dns else { return Ok(Resolution::new(Vec::new(), MOST)) };
         let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
-        let mut found = match (asking.services(name, &self.remembered)?, dns.port) {
+        let mut found = match (asking.query_srv(name, &self.remembered)?, dns.port) {
             (Some(found), _) => found,
             (None, Some(port)) => {
                 let host = format!("{name}.{}", dns.suffix);
@@ -103,13 +103,13 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only
     /// the records with the lowest priority number, which are preferred.
-    fn services(
+    fn query_srv(
         &mut self,
         name: &str,
         remembered: &Mutex<Remembered>,
     ) -> Result<Option<Vec<SocketAddr>>, String> {
         let mut services: Vec<(u16, u16, String)> = Vec::new();
-        self.each(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
+        self.for_each_record(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
             if let RData::SRV(service) = data {
                 services.push((service.priority, service.port, service.target.to_string()));
             }
@@ -166,13 +166,13 @@ impl Asking<'_> {
     /// connected to twice, so its IPv4 addresses are used, unless the file asks for both.
     fn addresses(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
         let mut found = Vec::new();
-        self.each(host, TYPE::A, |data| {
+        self.for_each_record(host, TYPE::A, |data| {
             if let RData::A(a) = data {
                 found.push(Ipv4Addr::from(a.address).into());
             }
         })?;
         if found.is_empty() || self.dns.both_families {
-            self.each(host, TYPE::AAAA, |data| {
+            self.for_each_record(host, TYPE::AAAA, |data| {
                 if let RData::AAAA(aaaa) = data {
                     found.push(Ipv6Addr::from(aaaa.address).into());
                 }
@@ -183,7 +183,12 @@ impl Asking<'_> {
 
     /// Calls `take` for each record of this kind in the answer, including records of the names that
     /// an alias (CNAME) leads to.
-    fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
+    fn for_each_record(
+        &mut self,
+        name: &str,
+        kind: TYPE,
+        mut take: impl FnMut(&RData<'_>),
+    ) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = query::ask(&self.servers, name, kind)?;
         let packet = query::parse(&message).ok_or("an answer is malformed")?;

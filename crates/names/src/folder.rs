@@ -139,7 +139,11 @@ impl Resolver for FolderResolver {
 /// write to.
 pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
     let of = |name: String, found: StoredEntry| LocalEntry { name, id: found.id, remote: found.remote };
-    Ok(all(folder)?.into_iter().filter(|(_, f)| f.host.is_none()).map(|(name, f)| of(name, f)).collect())
+    Ok(all_entries(folder)?
+        .into_iter()
+        .filter(|(_, f)| f.host.is_none())
+        .map(|(name, f)| of(name, f))
+        .collect())
 }
 
 /// Returns the names in the file and in its folder.
@@ -150,7 +154,7 @@ pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
 pub fn known_names(names: &NamesConfig) -> io::Result<BTreeSet<String>> {
     let mut known: BTreeSet<String> = names.names.iter().map(|(name, _)| name.clone()).collect();
     if let Some(folder) = &names.folder {
-        known.extend(all(folder)?.into_iter().map(|(name, _)| name));
+        known.extend(all_entries(folder)?.into_iter().map(|(name, _)| name));
     }
     Ok(known)
 }
@@ -164,7 +168,7 @@ pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
     let of = |(name, found): (String, StoredEntry)| {
         Some((found.host?, LocalEntry { name, id: found.id, remote: found.remote }))
     };
-    Ok(all(folder)?.into_iter().filter_map(of).collect())
+    Ok(all_entries(folder)?.into_iter().filter_map(of).collect())
 }
 
 /// Writes an entry of another host, and replaces an earlier one.
@@ -187,7 +191,7 @@ pub fn mirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()>
 /// The system's error. [`io::ErrorKind::InvalidInput`] for an invalid entry of another host.
 /// [`io::ErrorKind::PermissionDenied`] for a folder that other users can write to.
 /// [`io::ErrorKind::InvalidData`] for a file that is not an entry.
-pub fn unmirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
+pub fn remove_mirrored(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
     let file = mirror_name(host, entry)?;
     let folder = folder.path.join(&entry.name);
     entry::check_folder(&folder)?;
@@ -232,7 +236,7 @@ fn invalid(what: &str) -> io::Error {
 }
 
 /// Returns all entries. Skips folders that cannot be used.
-fn all(folder: &Folder) -> io::Result<Vec<(String, StoredEntry)>> {
+fn all_entries(folder: &Folder) -> io::Result<Vec<(String, StoredEntry)>> {
     let listed = match entry::check_folder(&folder.path).and_then(|()| fs::read_dir(&folder.path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,

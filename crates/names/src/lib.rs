@@ -24,7 +24,7 @@ mod dns;
 mod folder;
 
 pub use config::{Dns, Folder, NamesConfig, Nats};
-pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, unmirror};
+pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, remove_mirrored};
 pub use tautline_policy::{FileError, file};
 
 use std::time::Duration;

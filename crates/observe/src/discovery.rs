@@ -48,7 +48,7 @@ pub fn processes_in(folder: &Path) -> Vec<ObservedProcess> {
         let pid = pid_of(entry.file_name().to_str()?)?;
         entry.file_type().ok()?.is_file().then_some(())?;
         let path = entry.path();
-        let runs = runs(pid, &path);
+        let runs = is_running(pid, &path);
         Some(ObservedProcess { pid, path, is_running: runs })
     });
     found.collect()
@@ -124,7 +124,7 @@ fn pid_of(name: &str) -> Option<u32> {
 }
 
 /// True if the process that wrote this file is running.
-fn runs(pid: u32, path: &Path) -> bool {
+fn is_running(pid: u32, path: &Path) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         let written = fs::symlink_metadata(path).and_then(|found| found.modified());
         return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));

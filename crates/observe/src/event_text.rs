@@ -35,19 +35,19 @@ pub fn event_name(event: u32) -> &'static str {
     match event {
         0x1 => "connected",
         0x2 => "connecting",
-        0x4 => "connecting again",
+        0x4 => "reconnecting",
         0x8 => "listening",
-        0x10 => "not bound",
+        0x10 => "bind failed",
         0x20 => "accepted",
-        0x40 => "not accepted",
+        0x40 => "accept failed",
         0x80 => "closed",
-        0x100 => "not closed",
+        0x100 => "close failed",
         0x200 => "disconnected",
-        0x400 => "no more events",
+        0x400 => "monitoring stopped",
         0x800 | 0x2000 | 0x4000 => "handshake failed",
-        0x1000 => "handshake done",
+        0x1000 => "handshake succeeded",
         0x10000 => "queues",
-        CONNECT_FAILED => "not connected",
+        CONNECT_FAILED => "connect failed",
         LOST => "lost",
         TOPIC_REFUSED => "topic refused",
         NAME => "name",
@@ -58,12 +58,12 @@ pub fn event_name(event: u32) -> &'static str {
 /// Returns the reason of an event from its value; empty if the value is not a reason.
 pub fn event_reason(event: u32, value: u64) -> String {
     match event {
-        0x4 => format!("after {value} ms"),
+        0x4 => format!("in {value} ms"),
         0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED | TOPIC_REFUSED => system(value),
         NAME if value != 0 => system(value),
         0x2000 => protocol(value).to_owned(),
-        0x4000 => refused(value).to_owned(),
-        LOST if value == 0 => "the peer has ended it".to_owned(),
+        0x4000 => zap_status_text(value).to_owned(),
+        LOST if value == 0 => "the peer closed the connection".to_owned(),
         LOST if value >= 0x1000_0000 => protocol(value).to_owned(),
         LOST => system(value),
         _ => String::new(),
@@ -79,30 +79,30 @@ fn system(errno: u64) -> String {
 
 fn protocol(code: u64) -> &'static str {
     match code {
-        0x1000_0003 => "the keys do not go together",
-        0x1000_0018 => "the peer's properties make no sense",
-        0x1100_0001 => "a key is wrong",
-        0x1100_0002 => "the peer has another security mechanism",
-        0x2000_0000..=0x2FFF_FFFF => "the authentication handler answered nonsense",
+        0x1000_0003 => "the CURVE key exchange failed",
+        0x1000_0018 => "the peer's metadata is invalid",
+        0x1100_0001 => "a CURVE key is wrong",
+        0x1100_0002 => "the peer uses another security mechanism",
+        0x2000_0000..=0x2FFF_FFFF => "the authentication handler sent an invalid reply",
         0x5441_3001 => "the peer does not speak TLS",
         0x5441_3002 => "the two ends have no common TLS version or cipher",
         0x5441_3003 => "the peer's certificate is not trusted",
         0x5441_3004 => "the peer's certificate has expired, or is not valid yet",
-        0x5441_3005 => "the peer's certificate has another name",
+        0x5441_3005 => "the peer's certificate is for another name",
         0x5441_3006 => "the peer's certificate is malformed, revoked, or for another purpose",
-        0x5441_3007 => "the peer shows no certificate",
-        0x5441_3008 => "the peer speaks TLS, and this end does not",
+        0x5441_3007 => "the peer sent no certificate",
+        0x5441_3008 => "the peer uses TLS, but this end does not",
         0x5441_312D => "the peer refuses our certificate: it has expired",
-        0x5441_3130 => "the peer refuses our certificate: it does not trust it",
-        0x5441_3174 => "the peer refuses us: it wants a certificate",
-        0x5441_3000..=0x5441_31FF => "the peer refuses our TLS, or breaks its rules",
-        _ => "the peer speaks something else",
+        0x5441_3130 => "the peer does not trust our certificate",
+        0x5441_3174 => "the peer requires a certificate from us",
+        0x5441_3000..=0x5441_31FF => "the peer refuses the TLS handshake, or violated TLS",
+        _ => "the peer violated ZMTP",
     }
 }
 
-fn refused(status: u64) -> &'static str {
+fn zap_status_text(status: u64) -> &'static str {
     match status {
-        300 => "refused for now",
+        300 => "refused temporarily",
         400 => "refused",
         _ => "the authentication handler failed",
     }
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn reasons_are_in_words() {
-        assert_eq!(event_reason(0x2000, 0x1100_0002), "the peer has another security mechanism");
+        assert_eq!(event_reason(0x2000, 0x1100_0002), "the peer uses another security mechanism");
         assert_eq!(event_reason(0x4000, 400), "refused");
-        assert_eq!(event_reason(LOST, 0), "the peer has ended it");
+        assert_eq!(event_reason(LOST, 0), "the peer closed the connection");
         assert_eq!(event_reason(0x1, 7), "");
-        assert_eq!(event_reason(0x4, 250), "after 250 ms");
+        assert_eq!(event_reason(0x4, 250), "in 250 ms");
         #[cfg(target_os = "linux")]
         assert_eq!(event_reason(CONNECT_FAILED, 111), "Connection refused");
     }

@@ -98,7 +98,9 @@ pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
         for endpoint in scene.endpoints_of(socket.id) {
             all.extend(rules::of_endpoint(&scene, socket, endpoint));
         }
-        all.extend(worst(scene.peers_of(socket.id).flat_map(|peer| rules::of_peer(&scene, socket, peer))));
+        all.extend(keep_worst(
+            scene.peers_of(socket.id).flat_map(|peer| rules::of_peer(&scene, socket, peer)),
+        ));
     }
     all.extend(rules::of_process(&scene));
     all.sort_by_key(|hint| Reverse(hint.rank()));
@@ -106,7 +108,7 @@ pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
 }
 
 /// Keeps the worst hints of each rule about peers of one socket, and adds the number of the others.
-fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
+fn keep_worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     let mut rules: Vec<(&'static str, Vec<Hint>)> = Vec::new();
     for hint in hints {
         match rules.iter_mut().find(|(rule, _)| *rule == hint.rule) {
@@ -233,7 +235,7 @@ impl<'a> RuleInput<'a> {
 
     /// Returns a readable name of a socket.
     fn name_of(&self, socket: &Socket) -> String {
-        match self.endpoints_of(socket.id).next().map(shown) {
+        match self.endpoints_of(socket.id).next().map(readable_name) {
             Some(at) => format!("{} at {at}", socket.type_name),
             None => format!("{} (socket {})", socket.type_name, socket.id),
         }
@@ -241,7 +243,7 @@ impl<'a> RuleInput<'a> {
 }
 
 /// Returns a readable name of an endpoint.
-fn shown(endpoint: &Endpoint) -> &str {
+fn readable_name(endpoint: &Endpoint) -> &str {
     if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name }
 }
 
@@ -269,12 +271,12 @@ fn is_text(id: &[u8]) -> bool {
 }
 
 /// Returns a number and a noun, in the singular or plural.
-fn counted(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", about(number)) }
+fn format_count(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", format_short(number)) }
 }
 
 /// Returns a number in short form: 3 K, 50 M.
-fn about(number: u64) -> String {
+fn format_short(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),
         10_000..10_000_000 => format!("{} K", number / 1000),

@@ -28,13 +28,13 @@ impl fmt::Display for ReadError {
             ReadError::Foreign => f.write_str("not a file of counters of this user"),
             ReadError::Version(version) => write!(
                 f,
-                "its layout has version {version}, and this program knows {}: use the tools of its release",
+                "the file has layout version {version}, but this program supports {}: use the tools of the same release as the observed program",
                 crate::VERSION
             ),
-            ReadError::Incomplete => f.write_str("the file of counters is not whole"),
-            ReadError::Busy => {
-                f.write_str("the file of counters was written each time while it was read: try again")
-            }
+            ReadError::Incomplete => f.write_str("the file of counters is truncated"),
+            ReadError::Busy => f.write_str(
+                "the program changed the file of counters during each attempt to read it: try again",
+            ),
             ReadError::Io(error) => write!(f, "the file of counters cannot be read: {error}"),
         }
     }

@@ -114,8 +114,9 @@ impl Request {
         }
         let mut request = Request::default();
         for line in lines.filter(|line| !line.is_empty()) {
-            let (name, value) = line.split_once('=').ok_or_else(|| format!("no value: {line}"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("no number: {line}"));
+            let (name, value) =
+                line.split_once('=').ok_or_else(|| format!("the value is missing: {line}"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("the value is not a number: {line}"));
             match name {
                 "socket" => request.socket = Some(number()?),
                 "peer" => request.peer = Some(number()?),
@@ -123,15 +124,18 @@ impl Request {
                     request.direction = Some(match value {
                         "in" => Direction::In,
                         "out" => Direction::Out,
-                        _ => return Err(format!("neither in nor out: {line}")),
+                        _ => return Err(format!("the direction must be in or out: {line}")),
                     });
                 }
-                "prefix" => request.prefix = unhex(value).ok_or_else(|| format!("no bytes: {line}"))?,
+                "prefix" => {
+                    request.prefix =
+                        unhex(value).ok_or_else(|| format!("the value is not hexadecimal: {line}"))?
+                }
                 "least" => request.least = number()?,
                 "most" => request.most = number()?,
                 "every" => request.every = number()?.max(1),
                 "bytes" => request.bytes = number()?,
-                _ => return Err(format!("not known: {line}")),
+                _ => return Err(format!("unknown name: {line}")),
             }
         }
         Ok(request)
@@ -311,12 +315,12 @@ mod tests {
         for (text, why) in [
             ("", "the first line must be TAP 1"),
             ("TAP 2", "the first line must be TAP 1"),
-            ("TAP 1\nsocket", "no value: socket"),
-            ("TAP 1\nsocket=x", "no number: socket=x"),
-            ("TAP 1\nprefix=abc", "no bytes: prefix=abc"),
-            ("TAP 1\nprefix=+1", "no bytes: prefix=+1"),
-            ("TAP 1\ndirection=up", "neither in nor out: direction=up"),
-            ("TAP 1\ncolour=red", "not known: colour=red"),
+            ("TAP 1\nsocket", "the value is missing: socket"),
+            ("TAP 1\nsocket=x", "the value is not a number: socket=x"),
+            ("TAP 1\nprefix=abc", "the value is not hexadecimal: prefix=abc"),
+            ("TAP 1\nprefix=+1", "the value is not hexadecimal: prefix=+1"),
+            ("TAP 1\ndirection=up", "the direction must be in or out: direction=up"),
+            ("TAP 1\ncolour=red", "unknown name: colour=red"),
         ] {
             assert_eq!(Request::from_text(text), Err(why.to_owned()));
         }

@@ -39,7 +39,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// if the text is not UTF-8, or longer than [`LONGEST`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     let file = open(path)?;
-    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "it is longer than 16 MiB");
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 16 MiB");
     if file.metadata()?.len() > LONGEST {
         return Err(too_long());
     }

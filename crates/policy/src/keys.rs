@@ -144,7 +144,7 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     text.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
     if length as u64 > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
     }
     Ok(text)
 }

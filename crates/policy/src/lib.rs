@@ -122,7 +122,7 @@ impl Policy {
 
     /// Returns the topics that the peer of this question may use, if an entry restricts them.
     pub fn topics(&self, question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
-        topics::granted(&self.grants, question)
+        topics::granted_topics(&self.grants, question)
     }
 
     /// True if an entry restricts the topics of peers.

@@ -82,32 +82,32 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fil
     })?;
     rule.action = action.word(&ACTIONS)?;
     if let Some(value) = table.take("call") {
-        rule.calls = value.each(|value| value.word(&CALLS))?;
+        rule.calls = value.parse_list(|value| value.word(&CALLS))?;
     }
     if let Some(value) = table.take("type") {
         let types = TYPES.map(|name| (name, name));
-        rule.types = value.each(|value| value.word(&types).map(str::to_owned))?;
+        rule.types = value.parse_list(|value| value.word(&types).map(str::to_owned))?;
     }
     if let Some(value) = table.take("endpoint") {
-        rule.endpoints = value.each(endpoints)?;
+        rule.endpoints = value.parse_list(endpoints)?;
     }
     if let Some(value) = table.take("address") {
-        rule.addresses = value.each(network)?;
+        rule.addresses = value.parse_list(network)?;
     }
     if let Some(value) = table.take("scope") {
-        rule.scopes = value.each(|value| value.word(&SCOPES))?;
+        rule.scopes = value.parse_list(|value| value.word(&SCOPES))?;
     }
     if let Some(value) = table.take("program") {
-        rule.programs = value.each(pattern)?;
+        rule.programs = value.parse_list(pattern)?;
     }
     if let Some(value) = table.take("mechanism") {
-        rule.mechanisms = value.each(|value| value.word(&MECHANISMS).map(str::to_owned))?;
+        rule.mechanisms = value.parse_list(|value| value.word(&MECHANISMS).map(str::to_owned))?;
     }
     if let Some(value) = table.take("user") {
-        rule.users = value.each(user)?;
+        rule.users = value.parse_list(user)?;
     }
     if let Some(value) = table.take("user_id") {
-        rule.user_ids = value.each(pattern)?;
+        rule.user_ids = value.parse_list(pattern)?;
     }
     rule.secure = table.take("secure").map(Value::flag).transpose()?;
     rule.private = table.take("private").map(Value::flag).transpose()?;
@@ -122,7 +122,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fil
     if let Some(value) = table.take("mode") {
         rule.mode = Some(mode(value)?);
     }
-    makes_sense(&rule).map_err(|what| table.fault(format!("`{}`: {what}", rule.name)))?;
+    check_effect(&rule).map_err(|what| table.fault(format!("`{}`: {what}", rule.name)))?;
     table.end(
         "a rule has `name`, `call`, `type`, `endpoint`, `address`, `scope`, `program`, `mechanism`, `user`, \
          `user_id`, `secure`, `private`, `action`, `wrap` and `mode`",
@@ -131,7 +131,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fil
 }
 
 /// Rejects a rule with a key that can never take effect, which is probably a mistake in the file.
-fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
+fn check_effect(rule: &Rule) -> Result<(), &'static str> {
     let only_accept = rule.calls == [Call::Accept];
     if (rule.action == Action::Wrap) != rule.wrap.is_some() {
         return Err("`wrap` and the action wrap need each other");
@@ -155,19 +155,19 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, FileError> {
     }
     if let Some(value) = table.take("type") {
         let types = ["PUB", "XPUB", "SUB", "XSUB"].map(|name| (name, name));
-        grant.types = value.each(|value| value.word(&types).map(str::to_owned))?;
+        grant.types = value.parse_list(|value| value.word(&types).map(str::to_owned))?;
     }
     if let Some(value) = table.take("endpoint") {
-        grant.endpoints = value.each(endpoints)?;
+        grant.endpoints = value.parse_list(endpoints)?;
     }
     if let Some(value) = table.take("program") {
-        grant.programs = value.each(pattern)?;
+        grant.programs = value.parse_list(pattern)?;
     }
     if let Some(value) = table.take("user") {
-        grant.users = value.each(user)?;
+        grant.users = value.parse_list(user)?;
     }
     if let Some(value) = table.take("user_id") {
-        grant.user_ids = value.each(pattern)?;
+        grant.user_ids = value.parse_list(pattern)?;
     }
     grant.subscribe = table.take("subscribe").map(prefixes).transpose()?;
     grant.publish = table.take("publish").map(prefixes).transpose()?;
@@ -205,7 +205,7 @@ fn pattern(value: Value<'_>) -> Result<Pattern, FileError> {
 }
 
 fn endpoints(value: Value<'_>) -> Result<Pattern, FileError> {
-    value.parsed(Pattern::of_endpoints)
+    value.parse_text(Pattern::of_endpoints)
 }
 
 fn network(value: Value<'_>) -> Result<Network, FileError> {

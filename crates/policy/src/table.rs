@@ -92,7 +92,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The value is not a text, or the reason that `parse` returns.
-    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, FileError> {
+    pub fn parse_text<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => parse(text).map_err(|why| self.fault(why)),
             _ => Err(self.fault("must be a text in quotes")),
@@ -164,7 +164,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The first fault of `read` or of the list.
-    pub fn each<T>(
+    pub fn parse_list<T>(
         self,
         mut read: impl FnMut(Value<'a>) -> Result<T, FileError>,
     ) -> Result<Vec<T>, FileError> {

@@ -112,7 +112,7 @@ impl Grant {
 }
 
 /// Returns the topics that the peer of a question may use. `None` means all topics.
-pub(crate) fn granted(grants: &[Grant], question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
+pub(crate) fn granted_topics(grants: &[Grant], question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
     let act = TopicUse::of_peers_of(question.socket_type)?;
     let mut about = grants.iter().filter(|grant| grant.prefixes(act).is_some() && grant.is_about(question));
     let first = about.next()?;

@@ -221,9 +221,9 @@ impl fmt::Display for ProtocolError {
             }
             Self::Auth(AuthFailure::Refused { status: None }) => f.write_str("peer refused the handshake"),
             Self::Auth(AuthFailure::Denied { status }) => {
-                write!(f, "the authenticator refused the peer with status {status}")
+                write!(f, "the authentication handler refused the peer with status {status}")
             }
-            Self::Zap(fault) => write!(f, "reply of the authenticator: {}", fault.text()),
+            Self::Zap(fault) => write!(f, "reply of the authentication handler: {}", fault.text()),
             Self::Tls(fault) => write!(f, "TLS: {fault}"),
             Self::NoRandomness => f.write_str("the system has no random bytes"),
             Self::NoMemory => f.write_str("the system has no memory"),
@@ -285,8 +285,8 @@ impl Violation {
             Self::MalformedInitiate => "INITIATE command is malformed",
             Self::MalformedReady => "READY command is malformed",
             Self::MalformedMessage => "MESSAGE command is malformed",
-            Self::Cryptographic => "a box does not open",
-            Self::KeyExchange => "the vouch is not for this connection",
+            Self::Cryptographic => "a CURVE box cannot be decrypted",
+            Self::KeyExchange => "the vouch belongs to another connection",
             Self::NonceOrder => "nonce is not greater than the previous one",
             Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
             Self::WebSocketFrame => "malformed WebSocket frame",
@@ -358,7 +358,7 @@ impl From<Mismatch> for ProtocolError {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mechanism => f.write_str("it has another security mechanism"),
+            Self::Mechanism => f.write_str("it uses another security mechanism"),
             Self::Version => f.write_str("its version has no security mechanisms"),
             Self::UnknownSocketType => f.write_str("unknown socket type"),
             Self::SocketType { ours, theirs } => {

@@ -217,7 +217,7 @@ impl Session {
 
     /// True if the peer has sent a valid signature, or the start of a 1.0 identity frame, and
     /// therefore seems to speak ZMTP.
-    pub fn started(&self) -> bool {
+    pub fn has_started(&self) -> bool {
         self.started
     }
 
@@ -231,8 +231,8 @@ impl Session {
     /// empties `pending` and moves on.
     fn step(&mut self) -> Result<(), ProtocolError> {
         match &mut self.state {
-            State::Signature => self.signature(),
-            State::Revision => self.revision(),
+            State::Signature => self.read_signature(),
+            State::Revision => self.read_revision(),
             State::OlderGreeting(version) => {
                 let version = *version;
                 let code = self.pending[greeting::V2_GREETING_LEN - 1];
@@ -240,17 +240,17 @@ impl Session {
                 self.await_item(State::Identity(version, Some(peer_type)), 1);
                 Ok(())
             }
-            State::Greeting => self.greeting(),
+            State::Greeting => self.read_greeting(),
             State::Identity(version, peer_type) => {
                 let (version, peer_type) = (*version, *peer_type);
-                self.identity(version, peer_type)
+                self.read_identity(version, peer_type)
             }
             State::Commands(..) => self.command(),
             State::Done(_) | State::Failed(_) => Ok(()),
         }
     }
 
-    fn signature(&mut self) -> Result<(), ProtocolError> {
+    fn read_signature(&mut self) -> Result<(), ProtocolError> {
         if self.pending[0] == 0xFF && self.pending.len() < greeting::SIGNATURE_LEN {
             self.wanted = greeting::SIGNATURE_LEN;
         } else if greeting::is_signature(&self.pending) {
@@ -271,7 +271,7 @@ impl Session {
         Ok(())
     }
 
-    fn revision(&mut self) -> Result<(), ProtocolError> {
+    fn read_revision(&mut self) -> Result<(), ProtocolError> {
         let Some(version) = greeting::older_version(self.pending[greeting::SIGNATURE_LEN]) else {
             let entry = self.mechanism();
             greeting::put_rest(&mut self.out, entry.name, entry.as_server);
@@ -292,7 +292,7 @@ impl Session {
         Ok(())
     }
 
-    fn greeting(&mut self) -> Result<(), ProtocolError> {
+    fn read_greeting(&mut self) -> Result<(), ProtocolError> {
         let entry = self.mechanism();
         let Some(bytes) = self.pending.first_chunk() else { return Ok(()) };
         let version = greeting::judge(bytes, entry.name)?;
@@ -302,7 +302,11 @@ impl Session {
         self.follow(version, progress)
     }
 
-    fn identity(&mut self, version: Version, peer_type: Option<SocketType>) -> Result<(), ProtocolError> {
+    fn read_identity(
+        &mut self,
+        version: Version,
+        peer_type: Option<SocketType>,
+    ) -> Result<(), ProtocolError> {
         let (len, header_len) = match version {
             Version::V1 => (handshake::identity_v1_len(&self.pending)?, 0),
             _ => handshake::identity_v2_len(&self.pending)?,

@@ -53,7 +53,7 @@ pub enum KeyError {
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KeyError::Length(length) => write!(f, "a key in Z85 has 40 characters, not {length}"),
+            KeyError::Length(length) => write!(f, "a key in Z85 must have 40 characters, not {length}"),
             KeyError::NotZ85 => f.write_str("the text of a key is not Z85"),
         }
     }
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!("~".repeat(40).parse::<PublicKey>(), Err(KeyError::NotZ85));
         assert_eq!("#".repeat(40).parse::<SecretKey>().unwrap_err(), KeyError::NotZ85);
         let error = Error::from(KeyError::Length(5));
-        assert_eq!(error.to_string(), "a key in Z85 has 40 characters, not 5");
+        assert_eq!(error.to_string(), "a key in Z85 must have 40 characters, not 5");
         assert_eq!(error.errno(), tautline_core::Error::Invalid.errno());
     }
 

@@ -116,7 +116,7 @@ impl Socket<kind::Dish> {
     /// bytes; or [`Error::Terminated`].
     pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         let group = group.as_ref();
-        self.inner.join(group).map_err(|error| group_error(error, group, "has been joined already"))
+        self.inner.join(group).map_err(|error| group_error(error, group, "is already joined"))
     }
 
     /// Leaves a group.
@@ -125,7 +125,7 @@ impl Socket<kind::Dish> {
     /// Returns [`Error::Invalid`] if the group is not joined, or [`Error::Terminated`].
     pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         let group = group.as_ref();
-        self.inner.leave(group).map_err(|error| group_error(error, group, "has not been joined"))
+        self.inner.leave(group).map_err(|error| group_error(error, group, "is not joined"))
     }
 }
 

@@ -46,7 +46,7 @@ impl EndpointError {
             EndpointError::NoTransport => {
                 "the endpoint has no transport: it must begin with tcp://, ipc://, inproc:// or the like"
             }
-            EndpointError::NoAddress => "the endpoint has no address behind ://",
+            EndpointError::NoAddress => "the endpoint has no address after ://",
             EndpointError::UnknownTransport => {
                 "the transport of the endpoint is not tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock or name"
             }

@@ -264,7 +264,7 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Error::WouldBlock => "no message to receive, no room to send, or the time limit has passed",
             Error::Terminated => "the context was terminated",
-            Error::Interrupted => "a signal arrived",
+            Error::Interrupted => "interrupted by a signal",
             Error::WrongState(turn) => return turn.fmt(f),
             Error::Unroutable => "no peer has this routing id",
             Error::Invalid(subject) => {
@@ -276,8 +276,8 @@ impl fmt::Display for Error {
                 "the transport is not known, or not built in (wss and tls+tcp need the feature tls)"
             }
             Error::WrongTransport(subject) => match subject.socket() {
-                Some(kind) => return write!(f, "{kind} sockets do not go with the transport"),
-                None => "the socket type does not go with the transport",
+                Some(kind) => return write!(f, "{kind} sockets do not support this transport"),
+                None => "the socket type does not support this transport",
             },
             Error::NotSupported(subject) => match subject.socket() {
                 Some(kind) => return write!(f, "{kind} sockets do not support this"),
@@ -291,7 +291,7 @@ impl fmt::Display for Error {
             Error::TooManyOpen => "too many sockets or open files",
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong(_) => "the path or address is too long",
-            Error::OutOfMemory => "memory is exhausted",
+            Error::OutOfMemory => "out of memory",
             Error::Os(errno, _) => return tautline_core::system_error(*errno).fmt(f),
         })
     }

@@ -81,10 +81,10 @@ pub enum ExpectedStep {
 impl fmt::Display for ExpectedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ExpectedStep::ReceiveAnswer => "REQ must receive the answer to its last question first",
-            ExpectedStep::SendQuestion => "REQ must send a question first",
-            ExpectedStep::ReceiveQuestion => "REP must receive a question first",
-            ExpectedStep::SendAnswer => "REP must answer the last question first",
+            ExpectedStep::ReceiveAnswer => "REQ must receive the reply to its last request first",
+            ExpectedStep::SendQuestion => "REQ must send a request first",
+            ExpectedStep::ReceiveQuestion => "REP must receive a request first",
+            ExpectedStep::SendAnswer => "REP must reply to the last request first",
             ExpectedStep::Other => "the pattern does not allow this now",
         })
     }

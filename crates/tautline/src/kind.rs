@@ -63,7 +63,7 @@ pub trait Receives: Kind {}
 #[diagnostic::on_unimplemented(
     message = "the messages of `{Self}` sockets have one part",
     label = "only kinds with messages of several parts have this",
-    note = "`send` and `recv` are for one part"
+    note = "use `send` and `recv`, which transfer one part"
 )]
 pub trait HasMultipart: Kind {}
 
@@ -71,7 +71,7 @@ pub trait HasMultipart: Kind {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` sockets do not subscribe",
     label = "only SUB and XSUB have this",
-    note = "a DISH joins groups"
+    note = "a DISH joins groups instead of subscribing"
 )]
 pub trait Subscribes: Kind {}
 
@@ -105,13 +105,16 @@ pub trait Probes: Kind {}
 
 /// Kinds that can greet new peers: DEALER and ROUTER.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` sockets do not greet",
+    message = "`{Self}` sockets have no hello message",
     label = "only DEALER and ROUTER have this"
 )]
 pub trait Greets: Kind {}
 
 /// Kinds that send requests and wait for the reply: REQ.
-#[diagnostic::on_unimplemented(message = "`{Self}` sockets do not ask", label = "only REQ has this")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` sockets do not send requests",
+    label = "only REQ has this"
+)]
 pub trait Requests: Kind {}
 
 /// Kinds that send and receive independently of each other, so that a socket can be
@@ -125,7 +128,7 @@ pub trait Splits: Sends + Receives + HasMultipart {}
 
 /// Kinds whose messages begin with the routing id of a peer: ROUTER and STREAM.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` sockets do not address single peers",
+    message = "`{Self}` sockets cannot choose the peer of a message",
     label = "only ROUTER and STREAM have this",
     note = "DEALER and REQ let the pattern choose the peer"
 )]

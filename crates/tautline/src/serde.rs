@@ -68,14 +68,14 @@
 //! |---|---|
 //! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"no message to receive, no room to send, or the time limit has passed"}` |
 //! | `Terminated` | `{"error":"terminated","errno":156384765,"message":"the context was terminated"}` |
-//! | `Interrupted` | `{"error":"interrupted","errno":4,"message":"a signal arrived"}` |
-//! | `WrongState` | `{"error":"wrong_state","turn":"send_question","errno":156384763,"message":"REQ must send a question first"}` |
+//! | `Interrupted` | `{"error":"interrupted","errno":4,"message":"interrupted by a signal"}` |
+//! | `WrongState` | `{"error":"wrong_state","turn":"send_question","errno":156384763,"message":"REQ must send a request first"}` |
 //! | `Unroutable` | `{"error":"unroutable","errno":113,"message":"no peer has this routing id"}` |
 //! | `Invalid` | `{"error":"invalid","errno":22,"message":"a routing id has 1 to 255 bytes, not 0"}` |
 //! | `MalformedEndpoint` | `{"error":"malformed_endpoint","reason":"no_port","endpoint":"tcp://localhost","socket":"PULL","errno":22,"message":"tcp://localhost: the endpoint has no port: the address is host:port"}` |
-//! | `MalformedKey` | `{"error":"malformed_key","reason":"length","errno":22,"message":"a key in Z85 has 40 characters, not 5"}` |
+//! | `MalformedKey` | `{"error":"malformed_key","reason":"length","errno":22,"message":"a key in Z85 must have 40 characters, not 5"}` |
 //! | `UnknownTransport` | `{"error":"unknown_transport","endpoint":"pigeon://x","socket":"PULL","errno":93,"message":"pigeon://x: the transport is not known, or not built in (wss and tls+tcp need the feature tls)"}` |
-//! | `WrongTransport` | `{"error":"wrong_transport","endpoint":"udp://127.0.0.1:5555","socket":"PULL","errno":156384764,"message":"udp://127.0.0.1:5555: PULL sockets do not go with the transport"}` |
+//! | `WrongTransport` | `{"error":"wrong_transport","endpoint":"udp://127.0.0.1:5555","socket":"PULL","errno":156384764,"message":"udp://127.0.0.1:5555: PULL sockets do not support this transport"}` |
 //! | `NotSupported` | `{"error":"not_supported","errno":95,"message":"the socket type does not support this"}` |
 //! | `AddressInUse` | `{"error":"address_in_use","endpoint":"inproc://work","socket":"PULL","errno":98,"message":"inproc://work: the address is in use"}` |
 //! | `AddressNotAvailable` | `{"error":"address_not_available","errno":99,"message":"the address does not belong to this machine"}` |
@@ -85,7 +85,7 @@
 //! | `TooManyOpen` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
 //! | `MessageTooLong` | `{"error":"message_too_long","errno":90,"message":"the message is too long"}` |
 //! | `NameTooLong` | `{"error":"name_too_long","errno":36,"message":"the path or address is too long"}` |
-//! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"memory is exhausted"}` |
+//! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"out of memory"}` |
 //! | `Os` | `{"error":"os","errno":13,"message":"Permission denied (os error 13)"}` |
 //!
 //! The components of errors are serialized and deserialized: a

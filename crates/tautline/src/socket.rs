@@ -500,7 +500,8 @@ where
     I::Item: Into<Frame<'a>>,
 {
     let mut parts = parts.into_iter();
-    let mut part = parts.next().ok_or_else(|| Error::invalid("a message has one part at least"))?.into();
+    let mut part =
+        parts.next().ok_or_else(|| Error::invalid("a message must have at least one part"))?.into();
     for next in parts {
         put(part, Flags(flags.0 | Flags::MORE.0))?;
         part = next.into();

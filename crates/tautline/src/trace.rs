@@ -7,9 +7,9 @@
 //!
 //! | level | events | fields beside `socket` (its kind), `local` and `remote` (the ends, as far as they are known) |
 //! |---|---|---|
-//! | WARN | `not bound`, `not accepted`, `handshake failed`, `peer refused` | `reason`; of a refused peer `mechanism`, `peer` (key or name), `domain` |
-//! | INFO | `peer connected`, `peer lost` | `reason` of the loss |
-//! | DEBUG | `listening`, `accepted`, `connected`, `not connected`, `connecting again`, `closed` | `reason`, `after` |
+//! | WARN | `bind failed`, `accept failed`, `handshake failed`, `peer refused` | `reason`; of a refused peer `mechanism`, `peer` (key or name), `domain` |
+//! | INFO | `peer connected`, `connection lost` | `reason` of the loss |
+//! | DEBUG | `listening`, `accepted`, `connected`, `connect failed`, `reconnecting`, `closed` | `reason`, `after` |
 //! | TRACE | `connecting` | |
 //!
 //! `peer connected` follows the handshake: messages can flow. The reason of a `handshake failed` is
@@ -44,4 +44,4 @@
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "tracing")]
-pub(crate) use events::{refused, report_events};
+pub(crate) use events::{report_events, report_refusal};

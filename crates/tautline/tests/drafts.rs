@@ -59,13 +59,13 @@ fn dishes_hear_the_groups_they_have_joined() {
         let mut radio = Radio::builder(&context).bind("inproc://radio").unwrap();
         let mut dish = Dish::builder(&context).connect("inproc://radio").unwrap();
         dish.join("a").unwrap();
-        assert_eq!(dish.join("a").unwrap_err().to_string(), r#"the group "a" has been joined already"#);
+        assert_eq!(dish.join("a").unwrap_err().to_string(), r#"the group "a" is already joined"#);
         for group in ["b", "a"] {
             radio.send(Message::from("x").for_group(group).unwrap()).unwrap();
         }
         assert_eq!(dish.recv().unwrap().group(), b"a");
         dish.leave("a").unwrap();
-        assert_eq!(dish.leave("a").unwrap_err().to_string(), r#"the group "a" has not been joined"#);
+        assert_eq!(dish.leave("a").unwrap_err().to_string(), r#"the group "a" is not joined"#);
         assert!(matches!(dish.join("x".repeat(256)), Err(Error::Invalid(_))));
         assert!(matches!(Message::new().for_group("x".repeat(256)), Err(Error::Invalid(_))));
         assert!(matches!(Message::new().for_group("a\0"), Err(Error::Invalid(_))));

@@ -33,7 +33,11 @@ fn errors_of_endpoints_name_them() {
             push.bind("tcp://192.0.2.1:1").map(drop),
             "the address does not belong to this machine",
         ),
-        ("udp://127.0.0.1:1", push.connect("udp://127.0.0.1:1"), "PUSH sockets do not go with the transport"),
+        (
+            "udp://127.0.0.1:1",
+            push.connect("udp://127.0.0.1:1"),
+            "PUSH sockets do not support this transport",
+        ),
         ("tcp://127.0.0.1:1", push.disconnect("tcp://127.0.0.1:1"), no_such),
         ("tcp://127.0.0.1:1", push.unbind("tcp://127.0.0.1:1"), no_such),
         (&long, push.bind(&long).map(drop), "the path or address is too long"),
@@ -96,5 +100,5 @@ fn wrong_state_names_the_expected_step() {
     sends(&mut req, ExpectedStep::ReceiveAnswer);
     rep.recv().unwrap();
     receives(&mut rep, ExpectedStep::SendAnswer);
-    assert_eq!(rep.recv().unwrap_err().to_string(), "REP must answer the last question first");
+    assert_eq!(rep.recv().unwrap_err().to_string(), "REP must reply to the last request first");
 }

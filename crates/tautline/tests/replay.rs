@@ -67,7 +67,7 @@ fn late_subscriber_starts_with_oldest_kept_message() {
         let context = Context::new();
         let (mut publisher, live, ring) = publisher(&context, 5);
         (0..8).for_each(|i| assert_eq!(publisher.send("t", vec![i]).unwrap(), u64::from(i)));
-        assert_eq!((publisher.next_number(), publisher.kept()), (8, 5));
+        assert_eq!((publisher.next_number(), publisher.kept_messages()), (8, 5));
         let mut late = subscriber(&context, Start::Oldest, &live, &ring);
         let first = next(&mut late);
         assert_eq!((first.number, first.body.as_bytes(), first.replayed), (3, &[3_u8][..], true));

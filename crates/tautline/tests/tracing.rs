@@ -119,8 +119,8 @@ fn connect_and_loss_are_traced() {
         }
 
         drop(push);
-        let lost = heard("peer lost", "PULL", &endpoint);
-        assert_eq!((lost.0, lost.field("reason")), (Level::INFO, "the peer has ended it"));
+        let lost = heard("connection lost", "PULL", &endpoint);
+        assert_eq!((lost.0, lost.field("reason")), (Level::INFO, "the peer closed the connection"));
         pull.unbind(&endpoint).unwrap();
         assert_eq!(heard("closed", "PULL", &endpoint).0, Level::DEBUG);
     });
@@ -136,14 +136,14 @@ fn failed_attempt_is_traced_with_reason() {
         let here = taken.bind("tcp://127.0.0.1:*").unwrap();
         let nobody = here.replace("127.0.0.1", "127.0.0.2");
         let push = Push::builder(&context).linger(Duration::ZERO).connect(&nobody).unwrap();
-        let failed = heard("not connected", "PUSH", &nobody);
+        let failed = heard("connect failed", "PUSH", &nobody);
         assert_eq!(failed.0, Level::DEBUG);
         assert!(failed.field("reason").contains("refused"), "{failed:?}");
-        assert!(heard("connecting again", "PUSH", &nobody).field("after").ends_with("ms"));
+        assert!(heard("reconnecting", "PUSH", &nobody).field("after").ends_with("ms"));
         drop(push);
 
         assert!(Pull::builder(&context).bind(&here).is_err());
-        let refused = heard("not bound", "PULL", here.trim_start_matches("tcp://"));
+        let refused = heard("bind failed", "PULL", here.trim_start_matches("tcp://"));
         assert_eq!(refused.0, Level::WARN);
         assert!(refused.field("reason").contains("in use"), "{refused:?}");
     });

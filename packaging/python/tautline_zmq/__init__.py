@@ -2,7 +2,8 @@
 
 When Python starts, the file `tautline_zmq.pth` (from Python 3.15 on `tautline_zmq.start`) calls `install`. This registers a
 finder, so a program without zmq imports only this small module. Right before zmq is imported, the finder loads the library
-for the whole process, so the dynamic linker resolves pyzmq's calls to it.
+for the whole process, so the dynamic linker resolves pyzmq's calls to it. After zmq.asyncio is imported, `_asyncio` replaces
+its slowest methods.
 
 `python -m tautline_zmq` turns this off and on, shows the state, and measures the difference.
 """
@@ -37,16 +38,20 @@ def version() -> str:
 
 
 class _BeforeZmq:
-    """First finder of the process. It finds no module; it loads the library when Python asks it for `zmq`."""
+    """First finder of the process. It loads the library before `zmq` is imported, and patches `zmq.asyncio` after the import."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "zmq":
-            # If an error occurs here, pyzmq still runs on its own library.
-            try:
+        # An error here must not stop the import: pyzmq then runs on its own library.
+        try:
+            if name == "zmq":
                 from tautline_zmq import _library
 
                 _library.load()
-            except Exception:
-                pass
+            elif name == "zmq.asyncio":
+                from tautline_zmq import _asyncio
+
+                return _asyncio.find_spec(name, path, target)
+        except Exception:
+            pass
         return None

@@ -34,7 +34,7 @@ def status():
     try:
         import zmq
     except ImportError as error:
-        print(f"no pyzmq here: {error}")
+        print(f"cannot import pyzmq: {error}")
         return 1
     if active():
         print(f"on: pyzmq {zmq.__version__} runs on Tautline {version()}")

@@ -21,7 +21,7 @@ def run(rounds, seconds):
     try:
         import zmq
     except ImportError as error:
-        print(f"no pyzmq to measure: {error}")
+        print(f"cannot import pyzmq: {error}")
         return 1
     print(f"pyzmq {zmq.__version__}, {platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} processors.")
     print(f"Two processes over tcp, {rounds} times with each library in turn.\n")
@@ -63,7 +63,7 @@ def measure(case, seconds, on):
         measuring = binding if measures == binds else connecting
         answer = measuring.stdout.readline()
         if not answer:
-            raise Failure("A process ended before it had measured.")
+            raise Failure("A process ended before it finished its measurement.")
         result = json.loads(answer)
     finally:
         for process in filter(None, (binding, connecting)):

@@ -51,10 +51,24 @@ def run():
         show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to its own library")
     if says_tautline():
         show("zmq_has", "tautline")
+    show("asyncio", faster_asyncio())
 
     if _library.serves() and not elsewhere:
         return verdict(True, "", "")
     return verdict(False, *explanation(hooked, elsewhere))
+
+
+def faster_asyncio():
+    """Returns the state of the faster methods of zmq.asyncio, which do not depend on the library."""
+    from tautline_zmq import _asyncio
+
+    try:
+        import zmq.asyncio
+    except ImportError as error:
+        return f"zmq.asyncio cannot be imported: {error}"
+    if "_tautline" in zmq.asyncio.Socket.__dict__:
+        return f"zmq.asyncio has the faster methods of this package ({_library.VARIABLE}=library turns them off)"
+    return f"zmq.asyncio is as in pyzmq: {_asyncio.outcome or 'it was imported before install() was called'}"
 
 
 def explanation(hooked, elsewhere):

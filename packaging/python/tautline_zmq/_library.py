@@ -6,6 +6,9 @@ import sys
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libzmq.so.5")
 VARIABLE = "TAUTLINE_PYZMQ"
+# Values of the variable that turn everything off, and the names of the parts.
+OFF = ("0", "off", "no", "false")
+PARTS = ("library", "asyncio")
 
 # Result of loading: `None` before the first attempt, "" if the library is loaded, otherwise the reason for the failure.
 outcome = None
@@ -40,10 +43,16 @@ def _load():
     return ""
 
 
-def why_off():
-    """Returns the setting that turns the package off, or "" if it is on. The variable overrides the files."""
-    if os.environ.get(VARIABLE):
-        return "" if _asked_for() else f"{VARIABLE}={os.environ[VARIABLE]}"
+def why_off(part="library"):
+    """Returns the setting that turns a part off, or "" if it is on: "library", or "asyncio" for the faster zmq.asyncio.
+
+    The variable overrides the files. With the name of one part as its value, the other part is off.
+    """
+    value = os.environ.get(VARIABLE, "").lower()
+    if value in OFF or value in PARTS and value != part:
+        return f"{VARIABLE}={os.environ[VARIABLE]}"
+    if value:
+        return ""
     for switch in switches():
         if os.path.exists(switch):
             return f"{switch} is there"
@@ -51,7 +60,8 @@ def why_off():
 
 
 def _asked_for():
-    return os.environ.get(VARIABLE, "").lower() not in ("", "0", "off", "no", "false")
+    """True if the variable turns the library on."""
+    return bool(os.environ.get(VARIABLE)) and not why_off()
 
 
 def switches():

@@ -1,4 +1,4 @@
-"""Roles of `bench`, each in a process of its own: `python -m tautline_zmq._measure ROLE ...`.
+"""Roles of `bench`. Each role runs in its own process: `python -m tautline_zmq._measure ROLE ...`.
 
 A role that binds prints its endpoint in a line. The role that measures prints its result as JSON. TAUTLINE_PYZMQ decides
 whether the process runs on Tautline.

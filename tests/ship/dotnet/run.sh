@@ -196,7 +196,7 @@ for runtime in mono ${assemblies:+core} ${newer:+net8}; do
         echo "FAILED $runtime: without a library, the error does not name LD_LIBRARY_PATH"
         failed=$((failed + 1))
     fi
-    for name in Rest.ErrorsHave Exchange.WithoutWaiting Lifetime.AClosedSocket; do
+    for name in Miscellaneous.ErrorsHave Exchange.WithoutWaiting Lifetime.AClosedSocket; do
         part=$name run "$runtime-${name#*.}-alone" "$ours" tautline "${program[@]}"
     done
 done

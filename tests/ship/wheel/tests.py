@@ -123,6 +123,12 @@ class Case(unittest.TestCase):
         self.assertNotIn(str(environment.library), told["libraries"])
         self.assertTrue(told["libraries"])
 
+    def asynchronous(self, environment, patched, **variables):
+        for name in ("asynchronous.py", "asynchronous_edges.py", "asynchronous_turns.py"):
+            result = environment.run(Path(__file__).parent / name, **variables)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertEqual(json.loads(result.stdout.splitlines()[-1])["patched"], patched)
+
     def says(self, result, code, *texts):
         """Checks that the command ended with this code, with an empty stderr, and printed all these texts."""
         self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
@@ -282,6 +288,23 @@ asyncio.run(main())
 """
         self.assertEqual(self.environment.run("-c", code).stdout, "b'to you' True\n")
 
+    def test_the_ways_to_use_asyncio(self):
+        """The cases of asynchronous*.py pass on both libraries, with the methods of pyzmq and with ours."""
+        for variable, patched in (("0", False), ("library", False), ("asyncio", True), ("1", True)):
+            with self.subTest(variable):
+                self.asynchronous(self.environment, patched, TAUTLINE_PYZMQ=variable)
+
+    def test_doctor_knows_the_methods_of_asyncio(self):
+        self.assertIn("has the faster methods", self.environment.command("doctor").stdout)
+        result = self.environment.command("doctor", TAUTLINE_PYZMQ="library")
+        self.assertIn("zmq.asyncio is as in pyzmq: TAUTLINE_PYZMQ=library", result.stdout)
+
+    def test_other_versions_of_pyzmq_keep_their_methods(self):
+        code = "import zmq; zmq.__version__ = '28.0.0'; import zmq.asyncio; from tautline_zmq import _asyncio; print(_asyncio.outcome)\n" \
+            "print('_tautline' in zmq.asyncio.Socket.__dict__)"
+        result = self.environment.run("-c", code)
+        self.assertEqual(result.stdout, "pyzmq 28.0.0 is not one of the versions 25 to 27\nFalse\n", result.stderr)
+
     def test_another_library_that_is_preloaded_stays(self):
         preload = {"LD_PRELOAD": str(self.environment.bundled)}
         self.on_libzmq(self.environment, **preload)
@@ -424,7 +447,7 @@ class Broken(Case):
     def test_a_pyzmq_that_cannot_be_imported(self):
         environment = template().copy()
         (environment.site / "zmq/__init__.py").write_text("import not_there\n")
-        self.says(environment.command("status"), 1, "no pyzmq here", "not_there")
+        self.says(environment.command("status"), 1, "cannot import pyzmq", "not_there")
         self.says(environment.command("doctor"), 1, "cannot be imported", "TAUTLINE_PYZMQ=0")
 
     def test_no_standard_error(self):
@@ -437,9 +460,9 @@ class Broken(Case):
         environment = Environment(WORK / "without").install(pyzmq=None)
         result = environment.run("-c", "import tautline_zmq; print(tautline_zmq.active())")
         self.assertEqual((result.stdout, result.stderr), ("False\n", ""))
-        self.says(environment.command("status"), 1, "no pyzmq here")
+        self.says(environment.command("status"), 1, "cannot import pyzmq")
         self.says(environment.command("doctor"), 1, "pyzmq is not installed", "pip install pyzmq")
-        self.says(environment.command("bench"), 1, "no pyzmq")
+        self.says(environment.command("bench"), 1, "cannot import pyzmq")
         # A user may install pyzmq after the wheel.
         environment.install_pyzmq()
         self.on_tautline(environment)
@@ -470,7 +493,7 @@ class Packages(Case):
         environment.install_pyzmq(PYZMQ, "--force-reinstall")
         self.on_tautline(environment)
         environment.pip("uninstall", "--yes", "pyzmq")
-        self.says(environment.command("status"), 1, "no pyzmq here")
+        self.says(environment.command("status"), 1, "cannot import pyzmq")
         environment.install_pyzmq()
         self.on_tautline(environment)
 
@@ -478,7 +501,8 @@ class Packages(Case):
     def test_an_older_pyzmq(self):
         environment = Environment(WORK / "older").install(CACHE / "pyzmq-25.1.2")
         self.on_tautline(environment)
-        self.says(environment.command("doctor"), 0, "pyzmq runs on Tautline.", "25.1.2")
+        self.says(environment.command("doctor"), 0, "pyzmq runs on Tautline.", "25.1.2", "has the faster methods")
+        self.asynchronous(environment, True)
         self.on_libzmq(environment, TAUTLINE_PYZMQ="0")
 
     @needs(CACHE / "debian")

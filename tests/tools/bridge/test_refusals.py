@@ -35,7 +35,7 @@ def test_refused_message_stops_nobody(case):
     endpoint = case.endpoint()
     bridge = case.bridge(config(server, STORED.format(kind="ROUTER", endpoint=endpoint, more="id_part = 1")))
     for parts, why in [
-        ((b"us.a", b"1"), b"does not take the subject s.us.a"),
+        ((b"us.a", b"1"), b"does not include the subject s.us.a"),
         ((b"eu.a", *[b"x"] * 5000), b"more than 4096 parts"),
         ((b"eu.a", b"i" * 70_000), b"longer than 1024 bytes"),
     ]:
@@ -225,5 +225,5 @@ def test_rotated_password_counts_without_a_restart(case):
     bridge.reaches("in", received=2)
     case.write("new\n", "password")
     assert waiting.recv_multipart()[0] == b"stored"
-    bridge.until(lambda: any("read the file again" in line for line in bridge.said))
+    bridge.until(lambda: any("reloaded the file" in line for line in bridge.said))
     assert bridge.end() == 0

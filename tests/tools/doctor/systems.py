@@ -72,7 +72,7 @@ SYSTEMS = [
         witness="ask",
         rule="handshake-failed",
         where="vault",
-        words=r"REP cannot complete handshakes with peers that connect to tcp://127\.0\.0\.1:5601: a key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
+        words=r"REP cannot complete handshakes with peers that connect to tcp://127\.0\.0\.1:5601: a CURVE key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
         also=("ask", "handshake-failed", r"REQ cannot complete the handshake with the peer at tcp://127\.0\.0\.1:5601.* ZMQ_CURVE_SERVERKEY"),
         outside="the programs are not connected, as with a wrong port",
     ),

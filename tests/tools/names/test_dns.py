@@ -71,10 +71,10 @@ def test_dns_away(start, run, tmp_path):
         events.append(event)
         return event and event[0] == NAME_EVENT and (event[1] != 0) == wanted and words in event[3]
 
-    until("the failure is reported", lambda: told(True, "DNS has failed"))
+    until("the failure is reported", lambda: told(True, "DNS failed"))
     assert asked(client, "c") == one.process.pid
     dns.change("host-record=orders.test,127.0.0.2")
-    until("the recovery is reported", lambda: told(False, "DNS works again"))
+    until("the recovery is reported", lambda: told(False, "DNS recovered"))
     until("the second service answers", lambda: {asked(client, "c") for _ in range(3)} == {two.process.pid})
     assert all(event is None or event[0] != 0x200 for event in events), events
     client.end()

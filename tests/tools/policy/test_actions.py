@@ -22,7 +22,7 @@ TABLE = [
     ("connect", "tcp://127.0.0.1:*", CURVE_TO, "AAAA"),
     ("connect", "ipc://{folder}/socket", [], "AARA"),
 ]
-SAYS = {"W": "warns of", "R": "refuses"}
+SAYS = {"W": "warns about", "R": "refuses"}
 
 
 def test_a_table_of_what_happens(start, tmp_path):

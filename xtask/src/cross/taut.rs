@@ -25,7 +25,7 @@ pub fn build(run: &Run) -> Result<Counts, String> {
     words.push(taut.display().to_string());
     let with =
         |arguments: &[&str]| command(words.iter().map(String::as_str).chain(arguments.iter().copied()));
-    let said = run.steps.step("asking taut for its version", &mut with(&["--version"]))?;
+    let said = run.steps.step("running taut --version", &mut with(&["--version"]))?;
     if !said.starts_with("taut ") {
         return Err(format!("{} says {said}", taut.display()));
     }

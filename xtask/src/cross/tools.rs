@@ -239,7 +239,10 @@ fn add_standard_library(steps: &Steps, target: &Target) -> Result<(), String> {
     let mut rustup = Command::new("rustup");
     rustup.args(["target", "add", target.triple]);
     steps.step("adding the standard library", &mut rustup).map_err(|error| {
-        format!("{error}: the installed Rust has none for {}, and no rustup got it", target.triple)
+        format!(
+            "{error}: the installed Rust has no standard library for {}, and rustup could not install it",
+            target.triple
+        )
     })?;
     Ok(())
 }

@@ -79,7 +79,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &SimulateOptions, count: u
     })?;
     let found = verdicts.iter().filter(|verdict| matches!(verdict, MutationResult::Found(_))).count();
     let unreached = verdicts.iter().filter(|verdict| matches!(verdict, MutationResult::Unreached)).count();
-    println!("mutations: {found} of {} found, {unreached} in lines that no seed comes to", verdicts.len());
+    println!("mutations: {found} of {} found, {unreached} in lines that no seed reaches", verdicts.len());
     Ok(true)
 }
 

@@ -19,7 +19,7 @@ pub(super) fn run(
     let mut all = faults::all(root)?;
     if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-        return Err(format!("there is no fault {name}, but {}", known.join(", ")));
+        return Err(format!("unknown fault {name}; known faults: {}", known.join(", ")));
     }
     all.retain(|one| names.is_empty() || names.contains(&one.name));
     let budget = Duration::from_secs(60 * wanted.minutes.unwrap_or(10));

@@ -48,7 +48,7 @@ impl EnvironmentKind {
     pub(crate) fn from_name(name: &str) -> Result<Self, String> {
         if name == "far-cache" {
             return Err(
-                "far-cache is a state of the machine that every run reports, no environment that one can \
+                "far-cache is a state of the machine that every run reports, and not an environment to \
                         ask for"
                     .to_owned(),
             );

@@ -167,7 +167,7 @@ fn run(words: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a word").trim();
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
     Err(format!("`{}`: {last}", words.join(" ")))
 }
 

@@ -101,7 +101,7 @@ pub(super) fn plan_for(
     match kind {
         EnvironmentKind::Default => {}
         EnvironmentKind::OneCore => {
-            let processor = facts.processor.ok_or("the system does not say which processors may be used")?;
+            let processor = facts.processor.ok_or("cannot find out which processors this process may use")?;
             plan.command_changes.prefix = words(&["taskset", "-c", &processor.to_string()]);
         }
         EnvironmentKind::HalfCore => {

@@ -93,7 +93,7 @@ impl LanguagePlan {
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let plan: Self = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         if plan.throughput.counts.len() != plan.sizes.len() {
-            return Err(format!("{}: one list of counts for each size", path.display()));
+            return Err(format!("{}: each size needs one list of counts", path.display()));
         }
         Ok(plan)
     }
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     let rows = match outcome? {
         Outcome::Finished(rows) => rows,
         Outcome::Interrupted(done, all) => {
-            println!("{done} of {all} trials are done; the same command goes on from there");
+            println!("{done} of {all} trials are done; run the same command again to continue");
             return Ok(true);
         }
     };

@@ -108,14 +108,14 @@ impl Rounds<'_> {
             match serde_json::from_str::<Unfinished>(&text) {
                 Ok(unfinished) if unfinished.key == self.key => {
                     println!(
-                        "going on with {}: {} of {} trials are done",
+                        "continuing {}: {} of {} trials are done",
                         self.file.display(),
                         done(&unfinished.rows),
                         self.trials(&unfinished.rows)
                     );
                     return Ok(unfinished.rows);
                 }
-                _ => println!("{} is of another run: beginning anew", self.file.display()),
+                _ => println!("{} belongs to a run with other options: starting again", self.file.display()),
             }
         }
         let mut rows = Vec::new();

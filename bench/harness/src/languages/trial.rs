@@ -86,7 +86,7 @@ pub(crate) fn run(
         wait_for_result(&mut sides, measuring, &|maps| verify_library(maps, language, library, libraries))?;
     let line: Line = serde_json::from_str(&line).map_err(|e| format!("{e} in: {line}"))?;
     if !line.verified || line.count != task.count || line.size != task.size {
-        return Err("it measured something else than it was asked to".to_owned());
+        return Err("its result is for other options than the given ones".to_owned());
     }
     let wanted: &[&str] = match task.kind {
         TrialKind::Latency => &["mean_us", "p50_us", "p99_us"],
@@ -96,7 +96,7 @@ pub(crate) fn run(
         .iter()
         .map(|&name| match line.figures.get(name) {
             Some(&value) if value.is_finite() && value > 0.0 => Ok((name.to_owned(), value)),
-            _ => Err(format!("no {name} in its result")),
+            _ => Err(format!("its result has no {name}")),
         })
         .collect()
 }
@@ -186,7 +186,7 @@ impl TrialProcess {
 
     fn last_error_line(&self) -> String {
         let said = std::fs::read_to_string(&self.errors).unwrap_or_default();
-        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_owned()
     }
 }
 
@@ -229,7 +229,7 @@ fn wait_for_result(
         }
     }
     if let Some(side) = sides.iter().find(|side| !side.proven) {
-        return Err(format!("it was not seen which library process {} ran on", side.child.id()));
+        return Err(format!("cannot find out which library process {} loaded", side.child.id()));
     }
     let output = outputs[measuring].take().unwrap_or_default();
     output

@@ -21,7 +21,7 @@ func Arguments() (endpoint string, size int, count int, warmUp int) {
 		warmUp = number(os.Args[4])
 	}
 	if size < 8 || count < 2 {
-		Fail(fmt.Errorf("a message has 8 bytes at least, and there are 2 at least"))
+		Fail(fmt.Errorf("use at least 2 messages of at least 8 bytes"))
 	}
 	return
 }

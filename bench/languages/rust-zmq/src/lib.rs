@@ -18,7 +18,7 @@ impl Arguments {
         let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
         let (Some(size), Some(count)) = (number(1), number(2)) else { fail("arguments: endpoint size count [warm-up]") };
         if size < 8 || count < 2 {
-            fail("a message has 8 bytes at least, and there are 2 at least");
+            fail("use at least 2 messages of at least 8 bytes");
         }
         Self { endpoint: words[0].clone(), size: size as usize, count, warm_up: number(3).unwrap_or(1000) }
     }

@@ -109,7 +109,7 @@ pub fn main<P: Peer>(version: &str, make: impl FnOnce(&Run) -> Result<P, Trouble
     let line = match make(&run).and_then(|peer| run::go(&peer, &run)) {
         Ok(outcome) => outcome.json(&run, version),
         Err(Trouble::Unsupported) => {
-            r#"{"ok":false,"unsupported":true,"error":"the library has no such thing"}"#.to_owned()
+            r#"{"ok":false,"unsupported":true,"error":"the library does not support this"}"#.to_owned()
         }
         Err(Trouble::Failed(why)) => format!(r#"{{"ok":false,"error":{:?}}}"#, why),
     };

@@ -31,8 +31,8 @@ pub(crate) fn parse() -> Result<Run, String> {
         if key == "--two-processes" {
             continue;
         }
-        let value = arguments.next().ok_or_else(|| format!("{key} wants a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{key} wants a number"));
+        let value = arguments.next().ok_or_else(|| format!("{key} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{key} needs a number"));
         match key.as_str() {
             "--mode" => run.mode = value,
             "--pattern" => run.pattern = value,
@@ -56,7 +56,7 @@ pub(crate) fn parse() -> Result<Run, String> {
         run.subscribers = 1;
     }
     if run.size < 16 + run.topic.len() {
-        return Err("--size is 16 bytes or more, 24 with topics".to_owned());
+        return Err("--size must be at least 16 bytes, 24 with topics".to_owned());
     }
     if run.pattern.starts_with("memory") {
         run.count = run.connections;
@@ -177,7 +177,7 @@ pub(crate) fn ends_must_work(outcome: Result<Outcome, Trouble>) -> Result<Outcom
             std::process::exit(2);
         }
         Err(Trouble::Unsupported) => {
-            println!(r#"{{"ok":false,"unsupported":true,"error":"the library has no such thing"}}"#);
+            println!(r#"{{"ok":false,"unsupported":true,"error":"the library does not support this"}}"#);
             std::process::exit(0);
         }
     }

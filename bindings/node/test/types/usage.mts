@@ -26,7 +26,7 @@ export async function allowed() {
   if (event.type === "disconnect") console.log(event.local, event.routingId?.length, event.reason)
   if (event.type === "handshake:error:auth") console.log(event.claim?.mechanism)
   const there: boolean = await push.waitForPeers(2, 100)
-  if (await new Publisher().waitForSubscriptions(1)) console.log(there, push.peers[0].address)
+  if (await new Publisher().waitForSubscriptions(1)) console.log(there, push.peers[0].remote)
 
   const proxy = new zmq.Proxy(new Router(), new Dealer())
   proxy.frontEnd.mandatory = true

@@ -61,7 +61,7 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
     let (line, servers) = lines.take(raw.servers);
     let servers = servers.into_vec();
     if servers.is_empty() {
-        return Err(BridgeError::new(line, "there is no server: servers = [\"nats://127.0.0.1:4222\"]"));
+        return Err(BridgeError::new(line, "there is no server: add servers = [\"nats://127.0.0.1:4222\"]"));
     }
     for server in &servers {
         let address: ServerAddr = server
@@ -103,7 +103,7 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
     if let Some((line, _)) = logins.get(1) {
         return Err(BridgeError::new(
             *line,
-            "only one login: `credentials`, `nkey_file`, `token_file`, or `user`",
+            "use only one of `credentials`, `nkey_file`, `token_file`, or `user`",
         ));
     }
     let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
@@ -117,7 +117,7 @@ fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, BridgeError> {
         (Some(certificate), Some(key)) => Some((readable(certificate, lines)?.1, readable(key, lines)?.1)),
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => {
-            return Err(BridgeError::new(lines.take(one).0, "`certificate` and `key` go together"));
+            return Err(BridgeError::new(lines.take(one).0, "`certificate` and `key` need each other"));
         }
     };
     Ok(Tls { ca, identity })

@@ -153,7 +153,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Bridg
             let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
             BridgeError::new(
                 socket_line,
-                format!("{socket:?} is not a socket of a route {promise:?}: use {}", names.join(", ")),
+                format!("a route {promise:?} cannot use the socket {socket:?}: use {}", names.join(", ")),
             )
         })
     };
@@ -170,8 +170,8 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Bridg
     let job = match (promise.as_str(), socket) {
         ("as it comes", T::Sub | T::Pull) => Job::Publish,
         ("as it comes", _) => deliver(&mut raw, lines)?,
-        ("stored", _) => stored(&mut raw, lines, line)?,
-        ("worked off", _) => worked_off(&mut raw, lines, line)?,
+        ("stored", _) => parse_stored(&mut raw, lines, line)?,
+        ("worked off", _) => parse_work_queue(&mut raw, lines, line)?,
         _ => replay(&mut raw, lines, line)?,
     };
     let notify = matches!(job, Job::WorkedOff { .. }) && socket == T::Router;
@@ -222,7 +222,7 @@ fn link(
             if !known.iter().any(|scheme| endpoint.starts_with(scheme)) {
                 return Err(BridgeError::new(
                     line,
-                    format!("{endpoint:?} is not an endpoint: {}...", known.join("..., ")),
+                    format!("{endpoint:?} is not a valid endpoint: use {}...", known.join("..., ")),
                 ));
             }
             endpoint::check(endpoint)
@@ -232,18 +232,18 @@ fn link(
     };
     let (bind, connect) = (list(raw.bind.take())?, list(raw.connect.take())?);
     if bind.is_empty() && connect.is_empty() {
-        return Err(BridgeError::new(line, "the route has no endpoint: `bind` or `connect`"));
+        return Err(BridgeError::new(line, "the route has no endpoint: add `bind` or `connect`"));
     }
     let subscribe = match (socket, raw.subscribe.take()) {
         (SocketType::Sub, None) => vec![String::new()],
         (SocketType::Sub, Some(topics)) => topics.into_inner().into_vec(),
         (_, None) => Vec::new(),
         (_, Some(topics)) => {
-            return Err(BridgeError::new(lines.of(Some(topics.span())), "only a SUB takes `subscribe`"));
+            return Err(BridgeError::new(lines.of(Some(topics.span())), "only a SUB can have `subscribe`"));
         }
     };
     let hwm = match raw.hwm.take().map(|hwm| lines.take(hwm)) {
-        Some((line, 0)) => return Err(BridgeError::new(line, "`hwm` is at least 1")),
+        Some((line, 0)) => return Err(BridgeError::new(line, "`hwm` must be at least 1")),
         hwm => hwm.map(|(_, hwm)| hwm),
     };
     let max_message_bytes = raw.max_message_bytes.take();
@@ -257,14 +257,14 @@ fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, BridgeError> 
     Ok(Job::Deliver { group, queue, subscriptions: subscriptions.unwrap_or(SUBSCRIPTIONS) })
 }
 
-fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
+fn parse_stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
     let id_part = within(raw.id_part.take(), lines, "id_part", 0..=4095)?;
     Ok(Job::Stored { stream, window, id_part })
 }
 
-fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
+fn parse_work_queue(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, BridgeError> {
     let stream = stream(raw, lines, line)?;
     let consumer = raw.consumer.take().ok_or_else(|| {
         BridgeError::new(
@@ -276,10 +276,10 @@ fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Jo
     let answer_line = raw.answer_within.as_ref().map_or(line, |value| lines.of(Some(value.span())));
     let answer_within = duration(raw.answer_within.take(), lines)?.unwrap_or(Duration::from_secs(30));
     if answer_within < Duration::from_millis(100) {
-        return Err(BridgeError::new(answer_line, "`answer_within` is at least 100ms"));
+        return Err(BridgeError::new(answer_line, "`answer_within` must be at least 100ms"));
     }
     let attempts = match raw.attempts.take().map(|attempts| lines.take(attempts)) {
-        Some((line, 0)) => return Err(BridgeError::new(line, "`attempts` is at least 1")),
+        Some((line, 0)) => return Err(BridgeError::new(line, "`attempts` must be at least 1")),
         attempts => attempts.map(|(_, attempts)| attempts),
     };
     let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
@@ -292,7 +292,7 @@ fn replay(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, B
         None => Start::First,
         Some((line, value)) => start(&value).ok_or_else(|| {
             let what =
-                "`start` is \"first\", \"new\", the number of a message, or a time: \"2026-11-25T10:00:00Z\"";
+                "`start` must be \"first\", \"new\", the number of a message, or a time: \"2026-11-25T10:00:00Z\"";
             BridgeError::new(line, what)
         })?,
     };
@@ -316,7 +316,7 @@ fn start(value: &toml::Value) -> Option<Start> {
 fn stream(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<String, BridgeError> {
     let stream = raw.stream.take();
     let stream = stream
-        .ok_or_else(|| BridgeError::new(line, "the route needs `stream`, the name of one of JetStream"))?;
+        .ok_or_else(|| BridgeError::new(line, "the route needs `stream`, the name of a JetStream stream"))?;
     name(stream, lines).map(|(_, stream)| stream)
 }
 
@@ -328,7 +328,7 @@ fn within(
 ) -> Result<Option<usize>, BridgeError> {
     match value.map(|value| lines.take(value)) {
         Some((line, value)) if !range.contains(&value) => {
-            Err(BridgeError::new(line, format!("`{what}` is {} to {}", range.start(), range.end())))
+            Err(BridgeError::new(line, format!("`{what}` must be from {} to {}", range.start(), range.end())))
         }
         value => Ok(value.map(|(_, value)| value)),
     }

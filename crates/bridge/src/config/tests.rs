@@ -86,15 +86,15 @@ fn a_fault_has_its_line_and_its_reason() {
     let good = "name = \"r\"\npromise = \"stored\"\nsocket = \"PULL\"\nbind = \"tcp://*:1\"\nstream = \"S\"\nsubject = \"s\"\n";
     route(good).unwrap();
     for (from, to, line, what) in [
-        ("\"r\"", "\"a b\"", 4, "not a name"),
+        ("\"r\"", "\"a b\"", 4, "not a valid name"),
         ("\"stored\"", "\"always\"", 5, "\"worked off\""),
         ("\"PULL\"", "\"PUSH\"", 6, "PULL, SUB, ROUTER"),
-        ("tcp://*:1", "*:1", 7, "not an endpoint"),
+        ("tcp://*:1", "*:1", 7, "not a valid endpoint"),
         ("tcp://*:1", "tcp://localhost", 7, "no port"),
         ("stream = \"S\"", "", 4, "needs `stream`"),
-        ("\"S\"", "\"S.x\"", 8, "not a name"),
-        ("subject = \"s\"", "subject = \"a..b\"", 9, "not a subject"),
-        ("subject = \"s\"", "subject = \"s\"\nwindow = 0", 10, "`window` is 1 to"),
+        ("\"S\"", "\"S.x\"", 8, "not a valid name"),
+        ("subject = \"s\"", "subject = \"a..b\"", 9, "not a valid subject"),
+        ("subject = \"s\"", "subject = \"s\"\nwindow = 0", 10, "`window` must be from 1 to"),
         ("subject = \"s\"", "subject = \"s\"\nconsumer = \"c\"", 10, "`consumer` is not valid in"),
         ("subject = \"s\"", "subject = \"s\"\nhwm = 0", 10, "at least 1"),
         ("subject = \"s\"", "subject = \"s\"\nseparator = \"ab\"", 10, "not a separator"),
@@ -106,7 +106,7 @@ fn a_fault_has_its_line_and_its_reason() {
         assert!(fault.line == line && fault.what.contains(what), "{to}: {fault}");
     }
     let twice = format!("{NATS}[[routes]]\n{good}[[routes]]\n{good}");
-    assert_eq!(Config::parse(&twice).unwrap_err().to_string(), "line 11: the route r exists already");
+    assert_eq!(Config::parse(&twice).unwrap_err().to_string(), "line 11: the route r is defined twice");
     assert!(Config::parse(NATS).unwrap_err().what.contains("no route"));
     assert_eq!(Config::parse("[nats]\nservers = []\n").unwrap_err().line, 2);
 }
@@ -120,9 +120,9 @@ fn secrets_are_in_files_that_can_be_read() {
         (
             "servers = \"nats://a\"\ntoken_file = \"Cargo.toml\"\nnkey_file = \"Cargo.toml\"\n",
             3,
-            "only one login",
+            "use only one of",
         ),
-        ("servers = \"nats://a\"\n[nats.tls]\nkey = \"/dev/null\"\n", 4, "go together"),
+        ("servers = \"nats://a\"\n[nats.tls]\nkey = \"/dev/null\"\n", 4, "need each other"),
     ] {
         let fault = Config::parse(&format!("[nats]\n{lines}")).unwrap_err();
         assert!(fault.line == line && fault.what.contains(what), "{lines}: {fault}");

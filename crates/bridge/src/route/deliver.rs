@@ -226,7 +226,7 @@ impl Subscriptions {
             self.wide = true;
             let most = self.most;
             self.course.report_problem(format_args!(
-                "subscribers want more than `max_subscriptions` ({most}) topics: \
+                "subscribers use more than `max_subscriptions` ({most}) topics, so \
                  NATS sends all messages of the route"
             ));
             self.subscribe_subjects(&[], WIDE).await;
@@ -263,7 +263,7 @@ impl Subscriptions {
     /// Subscribes to the subjects of a prefix, which do not overlap, under this number.
     async fn subscribe_subjects(&mut self, prefix: &[u8], number: u64) {
         self.next += 1;
-        for subject in self.course.route.mapping.wanted(prefix) {
+        for subject in self.course.route.mapping.subscription_subjects(prefix) {
             match self.active.entry(subject) {
                 Entry::Occupied(mut entry) => entry.get_mut().1 += 1,
                 Entry::Vacant(entry) => match self.course.nats.client.subscribe(entry.key().clone()).await {
@@ -280,7 +280,7 @@ impl Subscriptions {
 
     /// Ends the subscriptions that only this prefix needed.
     fn give_up(&mut self, prefix: &[u8]) {
-        for subject in self.course.route.mapping.wanted(prefix) {
+        for subject in self.course.route.mapping.subscription_subjects(prefix) {
             if let Entry::Occupied(mut entry) = self.active.entry(subject) {
                 entry.get_mut().1 -= 1;
                 if entry.get().1 == 0 {

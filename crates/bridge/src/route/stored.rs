@@ -29,7 +29,7 @@ use super::{AT_ONCE, Outgoing, RouteContext};
 use crate::config::Job;
 use crate::envelope::PARTS;
 use crate::stop::Stop;
-use crate::topic::{header_value, name_value, takes};
+use crate::topic::{filter_matches, header_value, name_value};
 use crate::zmq::Socket;
 use ordered_results::OrderedResults;
 
@@ -250,12 +250,12 @@ async fn publish_until_stored(
             Ok(acknowledgement) => tokio::select! {
                 answer = acknowledgement.into_future() => answer,
                 // A request on the previous connection gets no answer.
-                () = connection.renewed() => Err(PublishError::new(PublishErrorKind::BrokenPipe)),
+                () = connection.wait_for_reconnect() => Err(PublishError::new(PublishErrorKind::BrokenPipe)),
             },
         };
         match answer {
             Ok(ack) => return Ok(ack),
-            Err(error) if is_final(&error) => return Err(words(&error)),
+            Err(error) if is_final(&error) => return Err(error_text(&error)),
             Err(error) => {
                 let others_are_stored = course.counters.done.get() > stored_before;
                 unheard = match error.kind() {
@@ -264,22 +264,24 @@ async fn publish_until_stored(
                 };
                 if unheard == UNHEARD {
                     let subject = &message.subject;
-                    return Err(format!("NATS does not answer for {subject}: may the bridge publish to it?"));
+                    return Err(format!(
+                        "NATS does not reply for the subject {subject}: check that the bridge may publish to it"
+                    ));
                 }
                 if error.kind() == PublishErrorKind::StreamNotFound
-                    && let Some(what) = misses(course, stream, &message.subject).await
+                    && let Some(what) = missing_subject_reason(course, stream, &message.subject).await
                 {
                     return Err(what);
                 }
                 if error.kind() != PublishErrorKind::BrokenPipe {
-                    course.report_problem(format_args!("not stored yet: {}", words(&error)));
+                    course.report_problem(format_args!("not stored yet: {}", error_text(&error)));
                 }
             }
         }
         course.counters.again.add();
         let mut connection = course.nats.connection();
         if !course.nats.is_connected() {
-            connection.renewed().await;
+            connection.wait_for_reconnect().await;
         } else {
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
@@ -310,11 +312,11 @@ fn is_permanent(refusal: &jetstream::Error) -> bool {
 
 /// Returns the reason if no stream will accept the subject: the stream exists and does not have
 /// this subject.
-async fn misses(course: &RouteContext, stream: &str, subject: &str) -> Option<String> {
+async fn missing_subject_reason(course: &RouteContext, stream: &str, subject: &str) -> Option<String> {
     let found = course.nats.streams.get_stream(stream).await.ok()?;
     let subjects = &found.cached_info().config.subjects;
-    let has = subjects.iter().any(|filter| takes(filter, subject));
-    (!has).then(|| format!("the stream {stream} does not take the subject {subject}"))
+    let has = subjects.iter().any(|filter| filter_matches(filter, subject));
+    (!has).then(|| format!("the stream {stream} does not include the subject {subject}"))
 }
 
 /// True if the stored message with this number differs from the published one. A message that was
@@ -331,7 +333,7 @@ fn refusal(error: &PublishError) -> Option<&jetstream::Error> {
 }
 
 /// Returns the error text, with JetStream's reason.
-fn words(error: &PublishError) -> String {
+fn error_text(error: &PublishError) -> String {
     refusal(error).map_or_else(|| error.to_string(), |refusal| format!("JetStream: {refusal}"))
 }
 

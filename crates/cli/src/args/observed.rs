@@ -55,7 +55,7 @@ pub struct Top {
 /// doctor
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Process, by default all
+    /// Process to check; by default all
     #[arg(value_name = "PID")]
     pub process: Option<u32>,
     /// Time between the two readings
@@ -109,7 +109,7 @@ pub struct Tap {
     /// Only messages that the program receives, or only those that it sends; by default both
     #[arg(short, long, value_enum)]
     pub direction: Option<DirectionArg>,
-    /// Only messages to or from the peer with this number in taut show PID/SOCKET
+    /// Only messages to or from this peer; taut show PID/SOCKET prints the numbers of the peers
     #[arg(long, value_name = "PEER")]
     pub peer: Option<u64>,
     /// Only messages that start with this text
@@ -121,16 +121,14 @@ pub struct Tap {
     /// Only messages of at most this many bytes
     #[arg(long, value_name = "BYTES")]
     pub most: Option<u64>,
-    /// Only one of N messages
+    /// Show only one of every N messages
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub every: u64,
-    /// Only the first N bytes of each part
+    /// Show only the first N bytes of each part
     #[arg(long, value_name = "N")]
     pub bytes: Option<u64>,
     /// Only messages that fulfil this condition: a text that some part contains, or comparisons
-    /// like topic = a, body
-    ///
-    /// REGEX, size > 100, joined by and, or, not and parentheses
+    /// such as topic = a, body ~ REGEX or size > 100, joined by and, or, not and parentheses
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub filter: Option<Filter>,
     /// Format of messages
@@ -187,5 +185,7 @@ pub struct Web {
 /// Parses a time between two updates.
 fn pause(text: &str) -> Result<Duration, String> {
     let least = Duration::from_millis(100);
-    duration(text).and_then(|time| if time < least { Err("at least 100ms".to_owned()) } else { Ok(time) })
+    duration(text).and_then(|time| {
+        if time < least { Err("the time must be at least 100ms".to_owned()) } else { Ok(time) }
+    })
 }

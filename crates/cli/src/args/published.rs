@@ -60,7 +60,7 @@ fn start(text: &str) -> Result<Start, String> {
         "oldest" => Ok(Start::Oldest),
         "last" => Ok(Start::LastOfEachTopic),
         number => {
-            number.parse().map(Start::Number).map_err(|_| "it is live, oldest, last or a number".to_owned())
+            number.parse().map(Start::Number).map_err(|_| "use live, oldest, last or a number".to_owned())
         }
     }
 }

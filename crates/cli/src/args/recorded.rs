@@ -62,5 +62,5 @@ fn speed(text: &str) -> Result<f64, String> {
         return Ok(f64::INFINITY);
     }
     let speed: Option<f64> = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed >= 1e-3);
-    speed.ok_or_else(|| "a speed is a number from 0.001 on, or max".to_owned())
+    speed.ok_or_else(|| "a speed is max, or a number of at least 0.001".to_owned())
 }

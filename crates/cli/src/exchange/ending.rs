@@ -81,7 +81,8 @@ pub fn end(
         }
         let passed = start.elapsed();
         if let Some(timeout) = timeout.filter(|timeout| passed >= *timeout) {
-            let what = format!("not all could be delivered within {}", humantime::format_duration(timeout));
+            let what =
+                format!("not all messages were delivered within {}", humantime::format_duration(timeout));
             return Err(Failure::new(Code::Timeout, what).hint(observed.reason()));
         }
         let limit = timeout.map(|timeout| timeout.saturating_sub(passed));

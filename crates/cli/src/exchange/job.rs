@@ -102,7 +102,7 @@ impl Job {
             saved = saved.or(context);
         }
         if all.is_empty() {
-            return Err(Failure::usage("there is no endpoint").hint(
+            return Err(Failure::usage("the endpoint is missing").hint(
                 "for example tcp://127.0.0.1:5555, ipc:///tmp/name, :5555, or @NAME of a saved context",
             ));
         }
@@ -160,7 +160,7 @@ impl Job {
         if !topics.is_empty() {
             if !socket::subscribes(self.kind) {
                 return Err(Failure::usage(format!("{} sockets do not subscribe", self.kind.name()))
-                    .hint("--subscribe is for sub, xsub and dish"));
+                    .hint("use --subscribe with sub, xsub or dish"));
             }
             self.topics = topics.iter().map(|topic| topic.as_bytes().to_vec()).collect();
         }

@@ -120,7 +120,7 @@ impl Decoder {
     }
 
     fn json_line(&mut self, line: &[u8]) -> Result<Vec<Vec<u8>>> {
-        const FORM: &str = "a message is \"text\", [\"part\", ...] or {\"parts\": [...]}; a part is text or {\"hex\": \"00ff\"}";
+        const FORM: &str = "a message must be \"text\", [\"part\", ...] or {\"parts\": [...]}; a part is text or {\"hex\": \"00ff\"}";
         let value: Value =
             serde_json::from_slice(line).map_err(|error| self.fault(&error.to_string()).hint(FORM))?;
         let time = value.get("time").and_then(Value::as_str);
@@ -134,7 +134,7 @@ impl Decoder {
             other => vec![other],
         };
         if parts.is_empty() {
-            return Err(self.fault("a message has at least one part").hint(FORM));
+            return Err(self.fault("a message must have at least one part").hint(FORM));
         }
         let part = |part: Value| match part {
             Value::String(text) => Some(text.into_bytes()),
@@ -276,7 +276,7 @@ mod tests {
     fn faults_name_the_line() {
         for (format, input, text) in [
             (Format::Jsonl, &b"\"a\"\n{\"x\"\n"[..], "input, line 2: "),
-            (Format::Jsonl, b"[]", "input, line 1: a message has at least one part"),
+            (Format::Jsonl, b"[]", "input, line 1: a message must have at least one part"),
             (Format::Jsonl, b"[1]", "input, line 1: not a message"),
             (Format::Hex, b"0\n", "input, line 1: not pairs"),
             (Format::Hex, b"zz\n", "input, line 1: not pairs"),

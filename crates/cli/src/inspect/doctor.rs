@@ -57,7 +57,7 @@ fn findings<'a>(
 ) -> Vec<(&'a ProcessSnapshot, Hint)> {
     let each = |seen: &'a ProcessSnapshot| {
         let before = before.get(&seen.found.path);
-        // The readings of a stalled process are outdated, so do not judge them.
+        // Ignore the readings of a stalled process, because they are outdated.
         let hints = standing_still(seen, before, apart)
             .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
@@ -118,7 +118,7 @@ fn describe(seen: &[ProcessSnapshot], all: &[(&ProcessSnapshot, Hint)]) -> Strin
     let of_program =
         |seen: &ProcessSnapshot| seen.reading.sockets.iter().filter(|socket| !socket.monitor).count();
     let sockets = many(seen.iter().map(of_program).sum(), "socket");
-    let found = if all.is_empty() { "nothing is wrong".to_owned() } else { many(all.len(), "finding") };
+    let found = if all.is_empty() { "no problems found".to_owned() } else { many(all.len(), "finding") };
     text + &format!("{processes}, {sockets}: {found}\n")
 }
 

@@ -57,45 +57,45 @@ macro_rules! families {
 
 /// Metrics of sockets.
 pub const SOCKETS: &[Family<Socket>] = families! { Socket:
-    Counter "tautline_socket_messages_sent" messages_out "Messages handed to the queues of the peers";
+    Counter "tautline_socket_messages_sent" messages_out "Messages handed to the peers' queues";
     ByteCounter "tautline_socket_sent_bytes" bytes_out "Their bytes";
-    Counter "tautline_socket_messages_received" messages_in "Messages that have come from the peers";
+    Counter "tautline_socket_messages_received" messages_in "Messages received from the peers";
     ByteCounter "tautline_socket_received_bytes" bytes_in "Their bytes";
-    Gauge "tautline_socket_queued_to_send" queued_out "Messages that wait to be sent";
-    Gauge "tautline_socket_queued_to_receive" queued_in "Messages that wait for the program";
-    Gauge "tautline_socket_peers" peers "Peers, connected or being connected to";
+    Gauge "tautline_socket_queued_to_send" queued_out "Messages queued for sending";
+    Gauge "tautline_socket_queued_to_receive" queued_in "Messages queued for the program";
+    Gauge "tautline_socket_peers" peers "Peers that are connected or being connected";
     Counter "tautline_socket_dropped" dropped "Messages not sent because a peer was at its high-water mark";
-    Counter "tautline_socket_unroutable" unroutable "Messages for peers that are not there";
-    Counter "tautline_socket_lost" lost "Messages queued for peers that have gone for good";
-    Counter "tautline_socket_reconnects" reconnects "Peers lost and found again";
-    Counter "tautline_socket_failed_connects" failed_connects "Attempts to connect that came to nothing";
-    Counter "tautline_socket_failed_handshakes" failed_handshakes "Peers that broke off or were not let in";
-    Counter "tautline_socket_names_away" names_away "Times that names could not be asked for";
+    Counter "tautline_socket_unroutable" unroutable "Messages not sent because the peer is unknown";
+    Counter "tautline_socket_lost" lost "Messages not delivered because the peer disconnected permanently";
+    Counter "tautline_socket_reconnects" reconnects "Connections lost and restored";
+    Counter "tautline_socket_failed_connects" failed_connects "Failed connection attempts";
+    Counter "tautline_socket_failed_handshakes" failed_handshakes "Failed or refused handshakes";
+    Counter "tautline_socket_names_away" names_away "Failed lookups of names";
 };
 
 /// Metrics of routes.
 pub const ROUTES: &[Family<Route>] = families! { Route:
-    Counter "tautline_route_received" received "Messages that have come from where the route begins";
-    Counter "tautline_route_done" done "Messages that are done, as the route promises";
-    Gauge "tautline_route_waiting" waiting "Messages in its hands";
-    Counter "tautline_route_dropped" dropped "Messages let go of where nothing is promised";
-    Counter "tautline_route_refused" refused "Messages that cannot go this way at all";
-    Counter "tautline_route_unwanted" unwanted "Messages that found no receiver";
-    Counter "tautline_route_again" again "Attempts after the first";
-    Counter "tautline_route_known" known "Messages that were there already";
+    Counter "tautline_route_received" received "Messages received at the start of the route";
+    Counter "tautline_route_done" done "Messages delivered as the route promises";
+    Gauge "tautline_route_waiting" waiting "Messages that the bridge still has to deliver";
+    Counter "tautline_route_dropped" dropped "Messages dropped by a route that promises nothing";
+    Counter "tautline_route_refused" refused "Messages that the route cannot carry";
+    Counter "tautline_route_unwanted" unwanted "Messages without a receiver";
+    Counter "tautline_route_again" again "Repeated delivery attempts";
+    Counter "tautline_route_known" known "Messages that the stream already had";
 };
 
 /// Metrics of peers.
 pub const PEERS: &[Family<Peer>] = families! { Peer:
-    Counter "tautline_peer_messages_sent" messages_out "Messages handed to the queue of the peer";
+    Counter "tautline_peer_messages_sent" messages_out "Messages handed to the peer's queue";
     ByteCounter "tautline_peer_sent_bytes" bytes_out "Their bytes";
-    Counter "tautline_peer_messages_received" messages_in "Messages that have come from the peer";
+    Counter "tautline_peer_messages_received" messages_in "Messages received from the peer";
     ByteCounter "tautline_peer_received_bytes" bytes_in "Their bytes";
-    Gauge "tautline_peer_queued_to_send" queued_out "Messages that wait to be sent to the peer";
-    Gauge "tautline_peer_queued_to_receive" queued_in "Messages from the peer that wait for the program";
+    Gauge "tautline_peer_queued_to_send" queued_out "Messages queued for sending to the peer";
+    Gauge "tautline_peer_queued_to_receive" queued_in "Messages from the peer queued for the program";
     Counter "tautline_peer_dropped" dropped "Messages not sent because the peer was at its high-water mark";
-    Counter "tautline_peer_full" full "How often a message has found the queue to the peer full";
-    Counter "tautline_peer_reconnects" reconnects "How often the peer was lost and found again";
+    Counter "tautline_peer_full" full "Times that a message found the peer's queue full";
+    Counter "tautline_peer_reconnects" reconnects "Times that the connection was lost and restored";
 };
 
 /// Returns all metrics as text.
@@ -111,7 +111,7 @@ fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String
         "tautline_process_running",
         "gauge",
         "",
-        "Whether the process runs; else it has ended without an end",
+        "1 if the process runs, 0 if it crashed or was killed",
     );
     for ProcessSnapshot { found, reading, .. } in seen {
         let _ = writeln!(
@@ -132,7 +132,13 @@ fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String
             reading.sockets.iter().map(|socket| (of_socket(reading, socket), socket)).collect()
         });
     }
-    head(&mut text, "tautline_endpoint_up", "gauge", "", "Whether the endpoint is bound or connected");
+    head(
+        &mut text,
+        "tautline_endpoint_up",
+        "gauge",
+        "",
+        "1 if the endpoint is bound or connected, otherwise 0",
+    );
     for ProcessSnapshot { reading, .. } in seen {
         for endpoint in &reading.endpoints {
             let Some(socket) = reading.socket(endpoint.socket) else { continue };
@@ -157,7 +163,7 @@ fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String
         for family in PEERS {
             write_family(&mut text, family, seen, peers_of);
         }
-        head(&mut text, "tautline_peer_connected", "gauge", "", "Whether the peer is connected");
+        head(&mut text, "tautline_peer_connected", "gauge", "", "1 if the peer is connected, otherwise 0");
         for (labels, peer) in seen.iter().flat_map(|seen| peers_of(&seen.reading)) {
             let connected = u8::from(peer.state == PeerState::Connected);
             let _ = writeln!(text, "tautline_peer_connected{{{labels}}} {connected}");
@@ -167,7 +173,7 @@ fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String
             "tautline_peer_heartbeat_seconds",
             "gauge",
             "seconds",
-            "How long a heartbeat took there and back",
+            "Round trip time of the last heartbeat",
         );
         for (labels, peer) in seen.iter().flat_map(|seen| peers_of(&seen.reading)) {
             if peer.round_trip_us > 0 {

@@ -48,14 +48,17 @@ fn send(client: &Client, body: String) -> std::result::Result<(), String> {
     let (status, answer) = client.post(body)?;
     if !(200..300).contains(&status) {
         let line = answer.lines().next().unwrap_or_default();
-        return Err(format!("it answers {status} {}", crate::format::escaped(line.as_bytes())));
+        return Err(format!("the server answered {status} {}", crate::format::escaped(line.as_bytes())));
     }
     let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
     let rejected = &answer["partialSuccess"]["rejectedDataPoints"];
     let rejected = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0);
     if rejected > 0 {
         let why = answer["partialSuccess"]["errorMessage"].as_str().unwrap_or_default();
-        return Err(format!("it refuses {rejected} of them: {}", crate::format::escaped(why.as_bytes())));
+        return Err(format!(
+            "the collector refused {rejected} data points: {}",
+            crate::format::escaped(why.as_bytes())
+        ));
     }
     Ok(())
 }
@@ -71,7 +74,7 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
     let at = process.written;
     let mut metrics = vec![gauge(
         "tautline_process_running",
-        "Whether the process runs; else it has ended without an end",
+        "1 if the process runs, 0 if it crashed or was killed",
         vec![point(&[], at, u64::from(found.is_running))],
     )];
     for family in SOCKETS {
@@ -85,7 +88,7 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
     });
     metrics.push(gauge(
         "tautline_endpoint_up",
-        "Whether the endpoint is bound or connected",
+        "1 if the endpoint is bound or connected, otherwise 0",
         endpoints.collect(),
     ));
     for family in ROUTES {
@@ -117,7 +120,11 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         let connected = reading.peers.iter().filter_map(|peer| {
             Some(point(&labelled(peer)?, at, u64::from(peer.state == PeerState::Connected)))
         });
-        metrics.push(gauge("tautline_peer_connected", "Whether the peer is connected", connected.collect()));
+        metrics.push(gauge(
+            "tautline_peer_connected",
+            "1 if the peer is connected, otherwise 0",
+            connected.collect(),
+        ));
         let measured = reading.peers.iter().filter(|peer| peer.round_trip_us > 0);
         let heartbeats = measured.filter_map(|peer| {
             let seconds = peer.round_trip_us as f64 / 1e6;
@@ -125,7 +132,7 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         });
         let mut heartbeat = gauge(
             "tautline_peer_heartbeat_seconds",
-            "How long a heartbeat took there and back",
+            "Round trip time of the last heartbeat",
             heartbeats.collect(),
         );
         heartbeat["unit"] = "s".into();

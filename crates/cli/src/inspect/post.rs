@@ -45,7 +45,8 @@ impl TargetUrl {
     /// Parses `http[s]://HOST[:PORT][/PATH]`. The default port of `http` is `port`; `https` has its
     /// own.
     fn parse(text: &str, port: u16, path: &str) -> Result<TargetUrl> {
-        let nonsense = || Failure::usage(format!("{text:?} is no http[s]://HOST[:PORT][/PATH]"));
+        let nonsense =
+            || Failure::usage(format!("{text:?} is not a valid address: use http[s]://HOST[:PORT][/PATH]"));
         let uri: Uri = text.parse().map_err(|_| nonsense())?;
         let encrypted = match uri.scheme_str() {
             Some("http") => false,
@@ -54,8 +55,8 @@ impl TargetUrl {
         };
         let authority = uri.authority().ok_or_else(nonsense)?;
         if authority.as_str().contains('@') {
-            return Err(Failure::usage("the address of a collector has no password in it")
-                .hint("--otlp-header, or the variable OTEL_EXPORTER_OTLP_HEADERS, has what it asks for"));
+            return Err(Failure::usage("the address of a collector must not contain a password")
+                .hint("--otlp-header, or the variable OTEL_EXPORTER_OTLP_HEADERS, carries the credentials"));
         }
         let given = match authority.port() {
             // There is a colon without a valid port after it.
@@ -160,13 +161,15 @@ pub fn headers(given: &[String], variable: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for pair in variable.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty()) {
         let (name, value) = header(pair, true).ok_or_else(|| {
-            Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is no NAME=VALUE,NAME=VALUE").hint(WORDS)
+            Failure::usage("OTEL_EXPORTER_OTLP_HEADERS does not have the form NAME=VALUE,NAME=VALUE")
+                .hint(WORDS)
         })?;
         headers.insert(name, value);
     }
     for (at, pair) in given.iter().enumerate() {
         let (name, value) = header(pair, false).ok_or_else(|| {
-            Failure::usage(format!("--otlp-header number {} is no NAME=VALUE", at + 1)).hint(WORDS)
+            Failure::usage(format!("--otlp-header number {} does not have the form NAME=VALUE", at + 1))
+                .hint(WORDS)
         })?;
         headers.insert(name, value);
     }
@@ -221,7 +224,7 @@ mod tests {
         for text in ["collector", "/path", "ftp://a", "http://", "http://a:b", "http://a:99999", "http://a b"]
         {
             let failure = TargetUrl::parse(text, 4318, "/").unwrap_err();
-            assert!(failure.what.contains("is no http"), "{text}: {failure}");
+            assert!(failure.what.contains("is not a valid address"), "{text}: {failure}");
         }
         let failure = TargetUrl::parse("http://joe:sesame@a", 4318, "/").unwrap_err();
         assert!(failure.to_string().contains("--otlp-header") && !failure.to_string().contains("sesame"));

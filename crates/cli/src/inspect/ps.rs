@@ -58,7 +58,7 @@ fn row(seen: &ProcessSnapshot, now: u64) -> [String; 11] {
         sum(|socket| socket.queued_out + socket.queued_in),
         sum(|socket| socket.dropped + socket.unroutable + socket.lost),
         match reading.routes.len() {
-            _ if !found.is_running => "has ended without an end".to_owned(),
+            _ if !found.is_running => "crashed or was killed".to_owned(),
             0 => String::new(),
             routes => many(routes, "route"),
         },

@@ -42,7 +42,11 @@ pub fn run(args: &Show) -> Result<()> {
             .map(|socket| format!("{} ({})", socket.id, socket.type_name))
             .collect();
         return Err(Failure::usage(format!("the process {process} has no socket {socket}")).hint(
-            if all.is_empty() { "it has none".to_owned() } else { format!("it has {}", all.join(", ")) },
+            if all.is_empty() {
+                "it has no sockets".to_owned()
+            } else {
+                format!("it has {}", all.join(", "))
+            },
         ));
     }
     let mut text = String::new();
@@ -62,8 +66,8 @@ pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
     let socket = socket.map(str::parse).transpose();
     match (process.parse(), socket) {
         (Ok(process), Ok(socket)) => Ok((process, socket)),
-        _ => Err(Failure::usage(format!("{text:?} is no process, and no socket of one"))
-            .hint("PID, or PID/SOCKET as taut show PID lists them")),
+        _ => Err(Failure::usage(format!("{text:?} is neither a process nor a socket"))
+            .hint("use PID, or PID/SOCKET: taut show PID lists the sockets")),
     }
 }
 
@@ -78,18 +82,21 @@ fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
         process.pid,
         escaped(process.version.as_bytes()),
         span(process.since, now),
-        if found.is_running { "" } else { ", has ended without an end: this is how it was" },
+        if found.is_running { "" } else { ", crashed or was killed: this is its last state" },
     );
     if process.omitted > 0 {
         text += &format!(
-            "  {} had no room in its file of counters, and are missing here\n",
+            "  {} are missing, because the file of counters is full\n",
             many(process.omitted as usize, "record")
         );
     }
     for context in reading.contexts.iter().filter(|_| only.is_none()) {
         text += &format!("context {}: {}", context.id, many(context.io_threads as usize, "I/O thread"));
         if context.terminating > 0 {
-            text += &format!(", the program has waited for its end for {}", span(context.terminating, now));
+            text += &format!(
+                ", the program has waited for its termination for {}",
+                span(context.terminating, now)
+            );
         }
         text.push('\n');
     }
@@ -108,7 +115,11 @@ fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
         text += "no sockets\n";
     }
     if *left_out > 0 {
-        text += &format!("\nand {} of monitors: taut show {} --all\n", many(*left_out, "socket"), found.pid);
+        text += &format!(
+            "\nand {} with monitor events: taut show {} --all\n",
+            many(*left_out, "socket"),
+            found.pid
+        );
     }
     text
 }
@@ -120,17 +131,17 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
         text += &format!(" {}", escaped(&socket.routing_id));
     }
     if socket.monitor {
-        text += ", for the events of a monitor";
+        text += ", carries monitor events";
     }
     if socket.mechanism != "NULL" && !socket.mechanism.is_empty() {
         text += &format!(", {}", socket.mechanism);
     }
     if socket.state == SocketState::Lingering {
-        text += ", closed, with something still to be sent";
+        text += ", closed, with unsent messages";
     }
     text += &format!(", {}\n", many(peers.len(), "peer"));
     text += &format!(
-        "  out {} ({}), in {} ({}), waiting {} to be sent and {} to be received\n",
+        "  out {} ({}), in {} ({}), {} queued to send and {} queued to receive\n",
         count(socket.messages_out),
         bytes(socket.bytes_out),
         count(socket.messages_in),
@@ -140,12 +151,12 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     );
     let losses = [
         (socket.dropped, "dropped at the high-water mark"),
-        (socket.unroutable, "had no such peer"),
-        (socket.lost, "lost with their peers"),
+        (socket.unroutable, "for unknown peers"),
+        (socket.lost, "lost with disconnected peers"),
         (socket.reconnects, "reconnects"),
         (socket.failed_connects, "failed connects"),
         (socket.failed_handshakes, "failed handshakes"),
-        (socket.names_away, "times that names could not be asked for"),
+        (socket.names_away, "failed lookups of names"),
     ];
     let losses: Vec<String> = losses
         .iter()
@@ -208,7 +219,7 @@ fn settings(socket: &Socket) -> String {
     let mut all = vec![
         format!("high-water marks {} out, {} in", limit(socket.send_hwm), limit(socket.receive_hwm)),
         match socket.linger_ms {
-            ..0 => "linger for ever".to_owned(),
+            ..0 => "unlimited linger".to_owned(),
             linger => format!("linger {linger} ms"),
         },
     ];
@@ -238,7 +249,9 @@ fn describe_endpoint(endpoint: &Endpoint, now: u64) -> String {
     }
     match endpoint.state {
         EndpointState::Unknown => {}
-        EndpointState::Listening => text += &format!(", {} came", many(endpoint.accepted as usize, "peer")),
+        EndpointState::Listening => {
+            text += &format!(", accepted {}", many(endpoint.accepted as usize, "peer"))
+        }
         state => text += &format!(", {state} for {}", span(endpoint.since, now)),
     }
     if endpoint.failures > 0 {

@@ -196,12 +196,12 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
             TapEvent::Missed(count) => {
                 missed = missed.saturating_add(count);
                 let before = if missed > count { format!(", {missed} by now") } else { String::new() };
-                notice!("taut: {count} messages were missed{before}: this is too slow");
+                notice!("taut: {count} messages were missed{before}, because taut is too slow");
             }
             TapEvent::Time => {}
             TapEvent::Ended => {
                 view.end()?;
-                return ended(source, limits.count.is_some_and(|count| number < count));
+                return report_end(source, limits.count.is_some_and(|count| number < count));
             }
         }
         if limits.count.is_some_and(|count| number >= count)
@@ -213,11 +213,11 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
 }
 
 /// Reports that the program has ended, `early` or not.
-fn ended(source: &Source, early: bool) -> Result<()> {
+fn report_end(source: &Source, early: bool) -> Result<()> {
     let process = source.reading.process.pid;
     match source.end() {
         CloseReason::Died => Err(Failure::failed(format!("the process {process} has died"))
-            .hint(format!("what it did last: taut show {process}"))),
+            .hint(format!("for its last state, use taut show {process}"))),
         CloseReason::Closed if early => Err(Failure::failed("the program has ended")),
         CloseReason::Closed => {
             notice!("taut: the program has ended");

@@ -53,7 +53,7 @@ const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 pub fn run(args: &Top) -> Result<()> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage("top needs a terminal")
-            .hint("taut ps --json, taut show PID --json and taut metrics are for programs"));
+            .hint("programs can use taut ps --json, taut show PID --json and taut metrics"));
     }
     let mut signals = Signals::watch()?;
     let screen = Raw::enter().map_err(|error| broken(&error))?;

@@ -21,7 +21,7 @@ const PAGE: &str = include_str!("web/page.html");
 pub fn run(args: &Web) -> Result<()> {
     let server = Server::bind(&args.listen)?;
     if !server.at.ip().is_loopback() {
-        notice!("taut: warning: {} can be reached from other machines, without encryption", server.at);
+        notice!("taut: warning: other machines can reach {}, without encryption", server.at);
     }
     let token = token()?;
     crate::print(&format!("http://{}/{token}/\n", server.at))?;
@@ -40,7 +40,8 @@ pub fn run(args: &Web) -> Result<()> {
 /// Returns 128 random bits as digits.
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::failed(format!("random numbers: {error}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::failed(format!("the system has no random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `ca.pem`, `ca-key.pem` | the authority: what both ends trust, and what signs |
+//! | `ca.pem`, `ca-key.pem` | the authority: authority that both ends trust, and what signs |
 //! | `server.pem`, `server-key.pem` | a server's, by the names of its hosts |
 //! | `NAME.pem`, `NAME-key.pem` | a client's, by its name |
 //!
@@ -63,7 +63,7 @@ fn check(args: &Keygen, folder: &Path) -> Result<()> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
         let is_taken = [AUTHORITY, SERVER].contains(&client.as_str()) || client.ends_with("-key");
         if client.is_empty() || client.starts_with('.') || !client.chars().all(is_name) || is_taken {
-            return Err(Failure::usage(format!("{client:?} is no name of a client here"))
+            return Err(Failure::usage(format!("{client:?} is not a valid name of a client"))
                 .hint("use letters, digits and -_.@, but not `ca`, `server`, or a name that ends in -key"));
         }
     }
@@ -157,7 +157,8 @@ fn key_path(folder: &Path, name: &str) -> PathBuf {
 fn describe(args: &Keygen, folder: &Path) -> String {
     let folder = folder.display();
     let hosts = if args.host.is_empty() { HOSTS.join(", ") } else { args.host.join(", ") };
-    let mut text = format!("{folder}/ca.pem      what both ends trust\n{folder}/server.pem  {hosts}\n");
+    let mut text =
+        format!("{folder}/ca.pem      authority that both ends trust\n{folder}/server.pem  {hosts}\n");
     for client in &args.client {
         text.push_str(&format!("{folder}/{client}.pem  client {client}\n"));
     }

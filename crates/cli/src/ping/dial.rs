@@ -45,7 +45,7 @@ impl Connection {
         let (host, is_tls) = match (address.strip_prefix("tcp://"), address.strip_prefix("tls+tcp://")) {
             (Some(host), _) => (host, false),
             (_, Some(host)) => (host, true),
-            _ => return Err(Failure::usage(format!("{address}: ping knows tcp, tls+tcp and ipc"))),
+            _ => return Err(Failure::usage(format!("{address}: ping works only with tcp, tls+tcp and ipc"))),
         };
         // Drop the source address, if there is one.
         let host = host.rsplit(';').next().unwrap_or(host);
@@ -56,7 +56,7 @@ impl Connection {
         };
         let carriage = is_tls.then(carriage).transpose()?;
         let found = host.to_socket_addrs().map_err(|_| {
-            Failure::failed(format!("{address}: the host is not known"))
+            Failure::failed(format!("{address}: the host name is unknown"))
                 .hint("check the name, and that DNS is reachable")
         })?;
         let mut outcome = Err(Failure::failed(format!("{address}: the host has no address")));

@@ -61,7 +61,7 @@ impl Library {
                     "Tautline's libzmq.so.5 was not found beside taut or in the installation folders",
                 )
                 .hint(format!(
-                    "--library FILE or {VARIABLE} names it; `make build` creates target/release/libzmq.so"
+                    "name it with --library FILE or {VARIABLE}; `make build` creates target/release/libzmq.so"
                 ))
             })
     }

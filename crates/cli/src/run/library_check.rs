@@ -75,7 +75,9 @@ fn tell(process: u32, runs: &LoadedLibrary, library: &Path) {
         }
         LoadedLibrary::OnAnother(file) => {
             let file = file.as_ref().map_or("one of its files".to_owned(), |file| file.display().to_string());
-            notice!("taut: {name} ({process}) does NOT run on Tautline: {file} has a libzmq of its own");
+            notice!(
+                "taut: {name} ({process}) does NOT run on Tautline: {file} contains a separate copy of libzmq"
+            );
             notice!("  calls to that copy cannot be redirected; see docs/operate/taut-programs.md");
         }
     }

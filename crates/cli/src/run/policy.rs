@@ -23,7 +23,7 @@ pub fn value(named: &str) -> Result<OsString> {
     let text = read_text(&path).map_err(|error| {
         let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         Failure::file(&path, &error)
-            .hint(format!("--policy takes {}, a file, or @NAME of a saved one", known.join(", ")))
+            .hint(format!("--policy needs {}, a file, or @NAME of a saved policy", known.join(", ")))
     })?;
     Policy::parse(&text).map_err(|fault| Failure::usage(format!("{}: {fault}", path.display())))?;
     let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;

@@ -99,7 +99,7 @@ fn check_file(path: &Path, library: &Library) -> Result<()> {
             library.path.display(),
             library.architecture
         ))
-        .hint("--library names the one for it"));
+        .hint("use --library with the file for this architecture"));
     }
     let Some(system) = found.system else {
         return Err(Failure::failed(format!(
@@ -114,7 +114,7 @@ fn check_file(path: &Path, library: &Library) -> Result<()> {
             library.path.display(),
             library.system.name()
         ))
-        .hint("--library names the one for it"));
+        .hint("use --library with the file for this architecture"));
     }
     if found.has_its_own {
         return Err(Failure::failed(format!(

@@ -34,7 +34,7 @@ fn open_sockets_are_named_with_what_they_are() {
                     == &format!("fine  {secure}  taut ({}): REP, NULL, not open to others", pids[1])),
             "{lines:?}"
         );
-        assert_eq!(*lines.last().unwrap(), "2 listening sockets, 2 of ZeroMQ: 1 to look at");
+        assert_eq!(*lines.last().unwrap(), "2 listening sockets, 2 of ZeroMQ: 1 warning");
         // An audit of the whole machine also finds the ZeroMQ sockets, and only those.
         let all = run(&["audit", "--json"]).text();
         let at = |at: String| {
@@ -86,7 +86,7 @@ fn source_code_is_looked_through() {
         let folder = TempDir::new();
         let path = folder.path().to_str().unwrap();
         let clean = run(&["audit", "--source", path]);
-        assert_eq!((clean.code, clean.text().as_str()), (Some(0), "0 files: 0 to look at\n"));
+        assert_eq!((clean.code, clean.text().as_str()), (Some(0), "0 files: 0 warnings\n"));
         fs::write(
             folder.path().join("server.py"),
             "import zmq\nsocket.bind('tcp://*:5555')\nx = socket.recv_pyobj()\n",
@@ -104,7 +104,7 @@ fn source_code_is_looked_through() {
             text.contains(&format!("{path}/server.py:3: recv_pyobj executes data that a peer sends")),
             "{text}"
         );
-        assert!(text.ends_with("1 files: 2 to look at\n"), "{text}");
+        assert!(text.ends_with("1 files: 2 warnings\n"), "{text}");
         run(&["audit", "--source", "/nowhere/at/all"]).failed(1, &["/nowhere/at/all: No such file"]);
         run(&["audit", "1", "--source", path]).failed(2, &["cannot be used with"]);
     });

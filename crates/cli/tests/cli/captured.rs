@@ -96,7 +96,7 @@ fn captured_tcp_messages_keep_their_addresses() {
         let end: SocketAddr = at.trim_start_matches("tcp://").parse().unwrap();
         let ended = capture.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let hint = format!("to be read with wireshark -d tcp.port=={},zmtp", end.port());
+        let hint = format!("read it with wireshark -d tcp.port=={},zmtp", end.port());
         assert!(ended.err.contains(&hint), "{ended:?}");
         let (streams, comments) = read(&std::fs::read(&file).unwrap());
         assert_eq!(streams.len(), 2);

@@ -42,9 +42,9 @@ fn a_killed_program_leaves_its_last_counters() {
             assert_eq!((&after["runs"], &after["sockets"]), (&false.into(), &before["sockets"]));
             assert!(after["written"].as_u64() >= before["written"].as_u64());
             let text = world.run(&["show", &pid]).text();
-            assert!(text.contains("has ended without an end: this is how it was"), "{text}");
+            assert!(text.contains("crashed or was killed: this is its last state"), "{text}");
             assert!(text.contains(", in 2 ("), "{text}");
-            assert!(world.run(&["ps"]).text().contains("has ended without an end"));
+            assert!(world.run(&["ps"]).text().contains("crashed or was killed"));
             // Reading the file does not remove it.
         }
         // The next observed program of the user removes it.

@@ -6,12 +6,12 @@ use crate::support::{Running, TempDir, run, run_with, start, taut, test};
 fn a_wrong_command_line_says_what_would_be_right() {
     test("a_wrong_command_line_says_what_would_be_right", || {
         for (args, texts) in [
-            (&["push"][..], &["there is no endpoint", "for example tcp://127.0.0.1:5555"][..]),
-            (&["push", "hello"], &["\"hello\" is no endpoint"]),
+            (&["push"][..], &["the endpoint is missing", "for example tcp://127.0.0.1:5555"][..]),
+            (&["push", "hello"], &["\"hello\" is not a valid endpoint"]),
             (&["push", "tcp://localhost"], &["tcp://localhost: the endpoint has no port"]),
             (&["push", "tcp://localhost:99999"], &["the port of the endpoint"]),
             (&["push", "--connect", "tcp://*:5555", "x"], &["cannot be connected to"]),
-            (&["push", "inproc://x"], &["inproc stays within one process"]),
+            (&["push", "inproc://x"], &["inproc works only inside one process"]),
             (&["push", ":5555", "-i", "soon"], &["--interval", "250ms"]),
             (&["push", ":5555", "-n", "0"], &["--count"]),
             (&["push", ":5555", "--rate", "0"], &["--rate"]),
@@ -24,11 +24,11 @@ fn a_wrong_command_line_says_what_would_be_right() {
             (&["sub", ":5555", "--watch"], &["--watch needs a terminal"]),
             (&["req", ":5555", "--plain", "joe", "x"], &["--plain needs a password", "TAUT_PLAIN_PASSWORD"]),
             (&["rep", ":5555", "--curve-server"], &["--curve-key-file"]),
-            (&["rep", ":5555", "--echo", "x"], &["--echo answers what comes"]),
+            (&["rep", ":5555", "--echo", "x"], &["--echo sends back each received message"]),
             (&["pull", ":5555", "--subscribe", "a"], &["PULL sockets do not subscribe"]),
             (&["req", ":5555", "--echo"], &["REQ sockets do not reply"]),
-            (&["ping", "ws://localhost:1"], &["ping knows tcp, tls+tcp and ipc"]),
-            (&["push", "udp://127.0.0.1:5555", "x"], &["do not go with the transport"]),
+            (&["ping", "ws://localhost:1"], &["ping works only with tcp, tls+tcp and ipc"]),
+            (&["push", "udp://127.0.0.1:5555", "x"], &["do not support this transport"]),
         ] {
             let ended = run(args);
             ended.failed(2, texts);
@@ -132,8 +132,8 @@ fn a_saved_context_stands_for_its_endpoints() {
         let listed = with(&["contexts"]).end().lines();
         assert_eq!(listed[0], "@news    tcp://127.0.0.1:5570 tcp://example.org:5571");
         with(&["contexts", "news", "--save", ":1"]).end().failed(1, &["there is a context news"]);
-        with(&["contexts", "a b", "--save", ":1"]).end().failed(2, &["is no name"]);
-        with(&["contexts", "c", "--save", "x"]).end().failed(2, &["\"x\" is no endpoint"]);
+        with(&["contexts", "a b", "--save", ":1"]).end().failed(2, &["is not a valid name"]);
+        with(&["contexts", "c", "--save", "x"]).end().failed(2, &["\"x\" is not a valid endpoint"]);
 
         std::fs::write(&config, "[contexts.prices]\nendpont = \"x\"\n").unwrap();
         with(&["sub", "@prices"]).end().failed(2, &["config.toml", "endpont", "line 2"]);

@@ -12,12 +12,13 @@ fn nothing_comes() {
     test("nothing_comes", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
-        run(&["pull", &at, "-w", "50ms"]).failed(3, &["no message came for 50ms", "no peer has connected"]);
-        run(&["sub", "--connect", &at, "-w", "50ms"]).failed(3, &["no message came for 50ms"]);
-        run(&["req", &at, "hello", "-w", "50ms"]).failed(3, &["no answer came for 50ms"]);
+        run(&["pull", &at, "-w", "50ms"])
+            .failed(3, &["no message arrived for 50ms", "no peer has connected"]);
+        run(&["sub", "--connect", &at, "-w", "50ms"]).failed(3, &["no message arrived for 50ms"]);
+        run(&["req", &at, "hello", "-w", "50ms"]).failed(3, &["no reply arrived for 50ms"]);
         run(&["push", &at, "hello", "-w", "50ms"]).failed(3, &["1 not delivered within 50ms"]);
         run(&["pub", &at, "hello", "-w", "50ms"])
-            .failed(3, &["no subscriber came for 50ms", "no peer has connected"]);
+            .failed(3, &["no subscriber connected for 50ms", "no peer has connected"]);
         run(&["pull", &at, "-n", "2", "-w", "50ms"]).failed(3, &["(0 of 2 done)"]);
     });
 }
@@ -29,7 +30,7 @@ fn messages_before_the_timeout_are_printed() {
         let at = folder.ipc("a");
         // The sender waits for the receiver, which therefore finds it at once.
         let mut push = start(&["push", &at, "one", "-v"]);
-        push.notice("connecting again");
+        push.notice("reconnecting");
         let ended = run(&["pull", &at, "-n", "2", "-w", "5"]);
         ended.failed(3, &["(1 of 2 done)"]);
         assert_eq!(ended.text(), "one\n");
@@ -77,7 +78,7 @@ fn a_signal_ends_the_wait_for_delivery() {
     test("a_signal_ends_the_wait_for_delivery", || {
         let folder = TempDir::new();
         let mut push = start(&["push", &folder.ipc("a"), "x", "-v"]);
-        push.notice("connecting again");
+        push.notice("reconnecting");
         push.signal(Signal::TERM);
         assert_eq!(push.end().code, Some(143));
     });

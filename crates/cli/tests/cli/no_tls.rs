@@ -12,9 +12,10 @@ fn tls_that_was_not_built_in_is_told() {
             &["ping", "tls+tcp://127.0.0.1:1"],
             &["keygen", "--ca", "/nowhere"],
         ] {
-            run(args).failed(2, &["built without tls", "--features tls"]);
+            run(args).failed(2, &["built without TLS", "--features tls"]);
         }
-        run(&["metrics", "--otlp", "https://a"]).failed(2, &["built without https", "--features tls"]);
+        run(&["metrics", "--otlp", "https://a"])
+            .failed(2, &["built without TLS, so https is not available", "--features tls"]);
         run(&["sub", "--tls-trust", "x", ":1"]).failed(2, &["--tls-trust"]);
     });
 }

@@ -145,7 +145,7 @@ pub fn trouble() -> Told {
     lost.reason = "Connection refused".to_owned();
     let mut event = Event::default();
     (event.at, event.socket, event.code) = (NOW - SECOND, 5, 1 << 31);
-    (event.name, event.remote) = ("not connected".to_owned(), "tcp://127.0.0.1:5999".to_owned());
+    (event.name, event.remote) = ("connect failed".to_owned(), "tcp://127.0.0.1:5999".to_owned());
     event.reason = "Connection refused".to_owned();
     told.events.push(event);
     told
@@ -190,9 +190,9 @@ fn a_process_is_shown_with_all_of_it() {
         for part in [
             "context 1: 1 I/O thread",
             "socket 3: PUB, 2 peers",
-            "out 12.3k (988kB), in 0 (0B), waiting 1.00k to be sent and 0 to be received",
+            "out 12.3k (988kB), in 0 (0B), 1.00k queued to send and 0 queued to receive",
             "77 dropped at the high-water mark",
-            "bound to tcp://127.0.0.1:5556, 2 peers came",
+            "bound to tcp://127.0.0.1:5556, accepted 2 peers",
             "connects to tcp://127.0.0.1:5999, waiting for ",
             "9 attempts failed in ",
             ": Connection refused",
@@ -203,8 +203,8 @@ fn a_process_is_shown_with_all_of_it() {
             assert!(text.contains(part), "{part} in {text}");
         }
         let one = world.run(&["show", &format!("{own}/5")]).text();
-        assert!(one.contains("high-water marks 1000 out, 1000 in, linger for ever"), "{one}");
-        assert!(one.contains("Z not connected tcp://127.0.0.1:5999 Connection refused"), "{one}");
+        assert!(one.contains("high-water marks 1000 out, 1000 in, unlimited linger"), "{one}");
+        assert!(one.contains("Z connect failed tcp://127.0.0.1:5999 Connection refused"), "{one}");
         assert!(!one.contains("PUB"), "{one}");
         let json = world.run(&["show", "--json", &format!("{own}/3")]);
         let object: serde_json::Value = serde_json::from_str(&json.lines()[0]).unwrap();
@@ -216,7 +216,7 @@ fn a_process_is_shown_with_all_of_it() {
         );
         world.run(&["show", &format!("{own}/9")]).failed(2, &["has no socket 9", "it has 3 (PUB), 5 (PULL)"]);
         world.run(&["show", "1"]).failed(2, &["the process 1 is not observed", "taut run --observe"]);
-        world.run(&["show", "news"]).failed(2, &["\"news\" is no process"]);
+        world.run(&["show", "news"]).failed(2, &["\"news\" is neither a process nor a socket"]);
     });
 }
 
@@ -274,8 +274,11 @@ fn monitors_are_shown_if_they_are_asked_for() {
         assert_eq!((&usual[4], &all[4]), (&own.to_string(), &(own + 1).to_string()));
         let usual = world.run(&["show", &pid]).text();
         assert!(!usual.contains("socket 90") && !usual.contains("inproc://events"), "{usual}");
-        assert!(usual.ends_with(&format!("and 1 socket of monitors: taut show {pid} --all\n")), "{usual}");
-        let marked = "socket 90: PAIR, for the events of a monitor, 1 peer";
+        assert!(
+            usual.ends_with(&format!("and 1 socket with monitor events: taut show {pid} --all\n")),
+            "{usual}"
+        );
+        let marked = "socket 90: PAIR, carries monitor events, 1 peer";
         let all = world.run(&["show", &pid, "-a"]).text();
         assert!(all.contains(marked) && !all.contains("--all"), "{all}");
         let one = world.run(&["show", &format!("{pid}/90")]).text();
@@ -305,9 +308,9 @@ fn a_process_that_has_crashed_is_shown_as_it_was() {
         told.process.pid = pid;
         told.write(&mut world.file(Some(pid)));
         let lines = world.run(&["ps"]).lines();
-        assert!(lines[1].contains(" 1m00s ") && lines[1].ends_with("has ended without an end"), "{lines:?}");
+        assert!(lines[1].contains(" 1m00s ") && lines[1].ends_with("crashed or was killed"), "{lines:?}");
         let shown = world.run(&["show", &pid.to_string()]).text();
-        assert!(shown.contains("has ended without an end: this is how it was"), "{shown}");
+        assert!(shown.contains("crashed or was killed: this is its last state"), "{shown}");
         assert!(shown.contains("full for 7s"), "{shown}");
     });
 }
@@ -325,12 +328,12 @@ fn files_that_are_not_good_are_told_and_the_others_shown() {
         let mut turned = whole.clone();
         turned[4096 + (16 << 20)..].reverse();
         for (bytes, why) in [
-            (&b""[..], "not whole"),
-            (b"text, and more of it", "not whole"),
-            (&whole[..5000], "not whole"),
+            (&b""[..], "is truncated"),
+            (b"text, and more of it", "is truncated"),
+            (&whole[..5000], "is truncated"),
             (&vec![b'x'; 10_000], "not a file of counters"),
-            (&other_version, "its layout has version 9"),
-            (&turned, "written each time"),
+            (&other_version, "the file has layout version 9"),
+            (&turned, "during each attempt to read it"),
         ] {
             fs::write(&bad, bytes).unwrap();
             for args in [&["ps"][..], &["metrics"], &["doctor", "--for", "0"]] {
@@ -369,7 +372,7 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
         healthy.socket(1, "REP").since = NOW;
         healthy.write(&mut file);
         let fine = world.run(&["doctor", "--for", "0"]);
-        assert_eq!(fine.lines(), ["1 process, 1 socket: nothing is wrong"]);
+        assert_eq!(fine.lines(), ["1 process, 1 socket: no problems found"]);
         trouble().write(&mut file);
         let own = std::process::id().to_string();
         let ill = world.run(&["doctor", &own, "--for", "0"]);
@@ -476,7 +479,7 @@ fn metrics_are_sent_to_a_collector() {
         assert_eq!(collect(&listener, taken).1, first);
         let ended = pushes.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.err.contains("it answers 503 busy\\x1b"), "{ended:?}");
+        assert!(ended.err.contains("the server answered 503 busy\\x1b"), "{ended:?}");
         let resource = &first["resourceMetrics"][0];
         let name = serde_json::json!({ "key": "service.name", "value": { "stringValue": "news" } });
         assert_eq!(resource["resource"]["attributes"][0], name);
@@ -510,12 +513,12 @@ fn metrics_are_sent_to_a_collector() {
         let answer = r#"{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}"#;
         let (head, _) = collect(&listener, &format!("HTTP/1.1 200 OK\r\n\r\n{answer}"));
         assert!(head.starts_with("POST /x "), "{head}");
-        refused.end().failed(1, &["it refuses 7 of them: too old"]);
+        refused.end().failed(1, &["the collector refused 7 data points: too old"]);
         drop(listener);
         world.run(&["metrics", "--otlp", &url, "-n", "1"]).failed(1, &["Connection refused"]);
-        world.run(&["metrics", "--otlp", "ftp://a"]).failed(2, &["is no http[s]://"]);
+        world.run(&["metrics", "--otlp", "ftp://a"]).failed(2, &["is not a valid address"]);
         let ended = world.run(&["metrics", "--otlp", "http://a", "--otlp-header", "sesame"]);
-        ended.failed(2, &["--otlp-header number 1 is no NAME=VALUE"]);
+        ended.failed(2, &["--otlp-header number 1 does not have the form NAME=VALUE"]);
         assert!(!ended.err.contains("sesame"), "{ended:?}");
         world.run(&["metrics", "--otlp-header", "a=b"]).failed(2, &["--otlp"]);
     });
@@ -586,7 +589,7 @@ fn a_page_is_served_at_an_address_that_cannot_be_guessed() {
         server.signal(Signal::TERM);
         server.end();
         let mut open = Running::start(world.command(&["web", "--listen", "0.0.0.0:0"]));
-        open.notice("can be reached from other machines");
+        open.notice("other machines can reach");
         open.signal(Signal::TERM);
         open.end();
     });

@@ -67,7 +67,7 @@ fn a_peer_that_hands_out_messages_keeps_them() {
                 let ended = run(&["ping", &at]);
                 assert_eq!(ended.lines()[0], format!("{at} is a {kind}"));
                 assert!(
-                    ended.text().contains(&format!("a {kind} socket would send messages to us")),
+                    ended.text().contains(&format!("a {kind} socket would send messages to ping")),
                     "{ended:?}"
                 );
             }
@@ -121,9 +121,10 @@ fn ping_reports_servers_that_are_not_zeromq() {
         run(&["ping", &server(b"\x15\x03\x01\x00\x02\x02\x46")])
             .failed(1, &["does not speak ZMTP", "a TLS server"]);
         run(&["ping", &server(b"close")]).failed(1, &["closed at once without sending any data"]);
-        run(&["ping", &server(b""), "-w", "100ms"]).failed(3, &["nothing came for 100ms", "is it ZeroMQ?"]);
+        run(&["ping", &server(b""), "-w", "100ms"])
+            .failed(3, &["received no data for 100ms", "is it ZeroMQ?"]);
         run(&["ping", &server(b"\xff\0\0\0\0\0\0\0\x01\x7f"), "-w", "100ms"])
-            .failed(3, &["ZMTP, but the handshake stopped"]);
+            .failed(3, &["ZMTP, but sent nothing during the handshake"]);
     });
 }
 
@@ -156,18 +157,21 @@ fn a_login_by_name_is_tried() {
             (file("users", "joe:swordfish"), file("right", "swordfish"), file("wrong", "x"));
         let mut peer = start(&["pull", "tcp://127.0.0.1:*", "--plain-users", &users]);
         let at = peer.bound();
-        run(&["ping", &at]).failed(1, &["with the mechanism PLAIN, not NULL", "--plain USER"]);
+        run(&["ping", &at]).failed(1, &["uses the mechanism PLAIN, not NULL", "--plain USER"]);
         let ended = run(&["ping", &at, "--plain", "joe", "--plain-password-file", &right]);
         assert!(
             ended.lines()[0].ends_with(" is a PULL") && ended.text().contains("  round trip "),
             "{ended:?}"
         );
         let refused = run(&["ping", &at, "--plain", "joe", "--plain-password-file", &wrong]);
-        refused.failed(1, &["the server refused us (400)", "is the name or password right?"]);
+        refused.failed(
+            1,
+            &["the server refused the connection (400)", "are the user name and the password correct?"],
+        );
         // A PUSH would send us messages, so `ping` reports only the login.
         let mut peer = start(&["push", "--bind", "tcp://127.0.0.1:*", "x", "--plain-users", &users]);
         let ended = run(&["ping", &peer.bound(), "--plain", "joe", "--plain-password-file", &right]);
-        ended.failed(1, &["the login is good, but it is a socket that hands out messages"]);
+        ended.failed(1, &["the peer accepted the login, but its socket type would send messages"]);
     });
 }
 
@@ -208,15 +212,15 @@ fn mechanisms_and_keys_are_told_apart() {
                 .concat(),
             );
             let at = peer.bound();
-            run(&["ping", &at]).failed(1, &["with the mechanism CURVE, not NULL", "--curve-server-key KEY"]);
+            run(&["ping", &at]).failed(1, &["uses the mechanism CURVE, not NULL", "--curve-server-key KEY"]);
             let ended =
                 run(&["ping", &at, "--curve-server-key", &public, "--curve-key-file", &path("client")]);
             assert!(ended.lines()[1].contains("mechanism CURVE"), "{command:?} {ended:?}");
             assert!(ended.text().contains("  round trip "), "{ended:?}");
             run(&["ping", &at, "--curve-server-key", &public])
-                .failed(1, &["refused us (400)", "--curve-key-file"]);
+                .failed(1, &["refused the connection (400)", "--curve-key-file"]);
             run(&["ping", &at, "--curve-server-key", &other, "-w", "2"])
-                .failed(1, &["--curve-server-key is not its public key"]);
+                .failed(1, &["--curve-server-key is probably not the public key"]);
         }
     });
 }

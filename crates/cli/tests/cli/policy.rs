@@ -18,7 +18,7 @@ fn ready_made_policies_answer() {
         assert_eq!(said("loopback", &secured)[1..], ["bind tcp://*:5555: allow, by rule `loopback:secure`"]);
         let both = ["--bind", "ipc:///nowhere/x", "--connect", "tcp://orders:5555"];
         let wanted = [
-            "strict has no fault",
+            "strict is valid",
             "bind ipc:///nowhere/x: allow, mode 0600, by rule `strict:private-ipc`",
             "connect tcp://orders:5555: refuse, by rule `strict:plaintext`",
         ];
@@ -53,7 +53,7 @@ fn faults_have_a_place() {
         fs::write(clients.join("one.pub"), &made[0]).unwrap();
         let said = run(&["policy", &policy, "--bind", "tcp://*:1"]).lines();
         let wanted = [
-            format!("{policy} has no fault"),
+            format!("{policy} is valid"),
             format!("wrap x: its own key is {}; clients' keys: 1; servers' keys: 1", made[0]),
             "bind tcp://*:1: wrap x, by rule `rule 1`".to_owned(),
         ];
@@ -66,7 +66,7 @@ fn faults_have_a_place() {
         said.failed(1, &["connect tcp://b:1: `servers` of `x` has no key for this endpoint"]);
         fs::write(clients.join("one.pub~"), "").unwrap();
         let said = run(&["policy", &policy]).lines();
-        assert!(said[1].contains("not called NAME.pub, so ignored: one.pub~"), "{said:?}");
+        assert!(said[1].contains("ignored, because the name is not NAME.pub: one.pub~"), "{said:?}");
         let secret = fs::read_to_string(&key).unwrap();
         let secret =
             secret.lines().find_map(|line| line.strip_prefix("secret = ")).unwrap().trim_matches('"');

@@ -91,7 +91,7 @@ fn curve_lets_in_the_keys_of_a_list() {
 
         let asking = ["req", &at, "hello", "-v", "--curve-server-key", &public];
         let mut refused = start(&[&asking[..], &["--curve-key-file", &stranger]].concat());
-        assert!(refused.notice("refused").contains("is the key or the password known there?"));
+        assert!(refused.notice("refused").contains("does the server accept this key or password?"));
         refused.signal(Signal::TERM);
         let refused = refused.end();
         assert_eq!(refused.code, Some(143));
@@ -168,7 +168,7 @@ fn plain_takes_the_password_from_a_file_or_the_environment() {
         let rep = start(&["rep", &at, "--echo", "-v", "-n", "2", "--plain-users", &users]);
         let asking = ["req", &at, "x", "-v", "--plain", "joe"];
         let mut refused = start(&[&asking[..], &["--plain-password-file", &wrong]].concat());
-        assert!(refused.notice("refused").contains("is the key or the password known there?"));
+        assert!(refused.notice("refused").contains("does the server accept this key or password?"));
         refused.signal(Signal::TERM);
         let refused = refused.end();
         let by_file = run(&[&asking[..], &["--plain-password-file", &right]].concat());
@@ -193,7 +193,7 @@ fn a_secret_that_others_can_read_is_warned_of() {
         std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o644)).unwrap();
         let at = folder.ipc("a");
         let ended = run(&["rep", &at, "--echo", "--curve-server", "--curve-key-file", &server, "--for", "0"]);
-        assert!(ended.code == Some(0) && ended.err.contains("warning: others can read"), "{ended:?}");
+        assert!(ended.code == Some(0) && ended.err.contains("warning: other users can read"), "{ended:?}");
     });
 }
 

@@ -59,7 +59,8 @@ fn a_server_that_is_not_trusted_is_told() {
         let mut pull = start(&[&["pull", AT][..], &IDENTITY].concat());
         let at = pull.bound();
         let ended = run(&["push", &at, "x", "-w", "300ms", "-q"]);
-        ended.failed(3, &["the peer's certificate is not trusted", "is it one that --tls-trust leads to?"]);
+        ended
+            .failed(3, &["the peer's certificate is not trusted", "does --tls-trust contain its authority?"]);
         // A certificate that is itself trusted needs no matching name.
         let ended = run(&["push", &at, "x", "--tls-trust", CERTIFICATE, "--tls-name", "example.com"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -162,7 +163,7 @@ fn a_collector_that_is_not_trusted_gets_nothing() {
         let file = folder.path().join("text");
         std::fs::write(&file, "sesame-open").unwrap();
         let ended = world.run(&["metrics", "--otlp", &url, "--otlp-trust", file.to_str().unwrap()]);
-        ended.failed(1, &["these are no certificates", "in PEM"]);
+        ended.failed(1, &["the file contains no certificates", "in PEM"]);
         world
             .run(&["metrics", "--otlp", &url, "--otlp-trust", "/missing"])
             .failed(1, &["/missing", "No such file"]);
@@ -209,8 +210,8 @@ fn an_authority_for_tests_is_made() {
         // Existing files are not overwritten.
         let again = run(&["keygen", "--ca", at, "--client", "alice"]);
         again.failed(1, &["ca.pem: the file exists already", "--renew"]);
-        run(&["keygen", "--ca", at, "--client", "../x"]).failed(2, &["is no name of a client"]);
-        run(&["keygen", "--ca", at, "--client", "ca"]).failed(2, &["is no name of a client"]);
+        run(&["keygen", "--ca", at, "--client", "../x"]).failed(2, &["is not a valid name of a client"]);
+        run(&["keygen", "--ca", at, "--client", "ca"]).failed(2, &["is not a valid name of a client"]);
         assert_eq!(before, (read("ca.pem"), read("server.pem"), read("alice-key.pem")));
         assert_eq!(run(&["keygen", "--ca", at, "--renew", "--client", "alice"]).code, Some(0));
         let after = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
@@ -247,10 +248,10 @@ fn a_server_in_tls_is_pinged() {
         assert!(found.lines()[0].ends_with("is a ROUTER"), "{found:?}");
         assert_eq!(found.lines().iter().filter(|line| line.contains("round trip")).count(), 2, "{found:?}");
         let other = run(&with(&["ping", &endpoint, "--tls-name", "example.org"], &client));
-        other.failed(1, &["the peer's certificate has another name"]);
+        other.failed(1, &["the peer's certificate is for another name"]);
         run(&["ping", &endpoint]).failed(1, &["the peer's certificate is not trusted"]);
         let anonymous = run(&["ping", &endpoint, "--tls-trust", &format!("{at}/ca.pem")]);
-        anonymous.failed(1, &["it wants a certificate"]);
+        anonymous.failed(1, &["the peer requires a certificate from us"]);
         run(&["ping", &endpoint.replace("tls+tcp", "tcp")]).failed(1, &["that is a TLS server"]);
     });
 }

@@ -84,7 +84,7 @@ fn a_proxy_that_cannot_bind_says_so() {
         let folder = TempDir::new();
         run(&["proxy", &folder.ipc("a"), "tcp://192.0.2.1:1"])
             .failed(1, &["tcp://192.0.2.1:1", "does not belong to this machine"]);
-        run(&["proxy", "nonsense", ":1"]).failed(2, &["\"nonsense\" is no endpoint"]);
+        run(&["proxy", "nonsense", ":1"]).failed(2, &["\"nonsense\" is not a valid endpoint"]);
     });
 }
 
@@ -115,9 +115,9 @@ fn bench_measures_one_end() {
         assert!(run(&["bench", &one, "--end", "send", "-n", "1000"]).lines()[1].contains("messages/s"));
         assert!(receiver.end().lines()[1].contains("messages/s"));
         let answerer = start(&["bench", &other, "--end", "answer"]);
-        assert!(run(&["bench", &other, "--end", "ask", "-r", "10"]).lines()[1].contains("(10 of them)"));
+        assert!(run(&["bench", &other, "--end", "ask", "-r", "10"]).lines()[1].contains("(10 round trips)"));
         drop(answerer);
-        run(&["bench", &one, "--end", "receive", "-w", "50ms"]).failed(3, &["nothing came for 50ms"]);
+        run(&["bench", &one, "--end", "receive", "-w", "50ms"]).failed(3, &["no message arrived for 50ms"]);
     });
 }
 

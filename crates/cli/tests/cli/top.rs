@@ -105,11 +105,11 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         });
         session.press("/\x7f\x7f\x7f\x7f\r");
         session.press("a");
-        session.wait(|screen| screen.contains("90 PAIR") && screen.contains("for a monitor"));
+        session.wait(|screen| screen.contains("90 PAIR") && screen.contains("monitor events"));
         session.press("a");
         session.wait(|screen| !screen.contains("90 PAIR") && screen.contains("7 REP"));
         session.press("h");
-        session.wait(|screen| screen.contains("any key goes back"));
+        session.wait(|screen| screen.contains("press any key to return"));
         session.press("x");
         session.wait(|screen| screen.contains("q quit"));
         session.press("q");

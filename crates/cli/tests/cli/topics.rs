@@ -65,10 +65,10 @@ fn a_space_is_a_name_that_all_find() {
 #[test]
 fn invalid_topics_and_patterns_are_refused() {
     test("invalid_topics_and_patterns_are_refused", || {
-        run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is no topic"]);
-        run(&["topics", "sub", "a.**.b"]).failed(2, &["** stands at the beginning or at the end"]);
+        run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is not a valid topic"]);
+        run(&["topics", "sub", "a.**.b"]).failed(2, &["** must be at the beginning or at the end"]);
         run(&["topics", "sub"]).failed(2, &["PATTERN"]);
-        run(&["topics", "pub", "a", "b", "--to", "c"]).failed(2, &["--to does not go with it"]);
+        run(&["topics", "pub", "a", "b", "--to", "c"]).failed(2, &["--to cannot be used"]);
     });
 }
 

@@ -221,7 +221,7 @@ impl Baton {
 
     /// Called by the I/O thread after it has switched its tick off and cleared `tick_on`. Returns
     /// true if the tick must still watch an owner.
-    pub(crate) fn kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.word.load(SeqCst) == KEPT
     }
 }

@@ -9,7 +9,7 @@ use super::intake::{Intake, Newest, PeerRequests, ReadOutcome, Sink};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, FrameSource, Pump};
 use super::reader::Reader;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::options::Options;
 use crate::queue::{self, FrameReader, FrameWriter, LatestMessage, LogReader};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -29,7 +29,7 @@ mod unseen;
 use control::Control;
 pub(crate) use liveness::Liveness;
 use observed::ObservedState;
-pub(crate) use observed::unsent;
+pub(crate) use observed::unsent_bytes;
 pub(crate) use unseen::FinishedHandshakes;
 use unseen::UnseenEvents;
 
@@ -350,7 +350,7 @@ impl Connection {
 
     /// True if `write_through` is better for a body of `len` bytes. Never true over TCP.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
-        len >= self.through_from.load(Relaxed) as usize && !without(Rule::WriteThrough)
+        len >= self.through_from.load(Relaxed) as usize && !is_disabled(Rule::WriteThrough)
     }
 
     /// Writes a message directly from its body if the queue is empty, and waits for the kernel for
@@ -385,7 +385,7 @@ impl Connection {
             if lock(&self.pump).fail(session) {
                 self.linked.store(false, Relaxed);
             }
-            self.io.clone().unwritable(self.clone(), session, errno);
+            self.io.clone().handle_unwritable(self.clone(), session, errno);
             return false;
         }
         // Pairs with the fence in `send_control`: either its frame is seen here, or the unlocked
@@ -453,7 +453,7 @@ impl Connection {
     pub(crate) fn has_pending(&self) -> bool {
         self.has_control.load(Acquire)
             || match try_lock(&self.pump) {
-                Ok(mut pump) => pump.pending(),
+                Ok(mut pump) => pump.has_pending(),
                 Err(_) => true,
             }
     }
@@ -492,7 +492,7 @@ impl Connection {
         let mut asked = PeerRequests::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
-            let times = if times > 1 && intake.reads_from_memory() && !without(Rule::Looks) {
+            let times = if times > 1 && intake.reads_from_memory() && !is_disabled(Rule::Looks) {
                 times * LOOKS_AT_MEMORY
             } else {
                 times
@@ -507,7 +507,7 @@ impl Connection {
         match arrived {
             // The usual case: only messages.
             Some(arrived) if took == (ReadOutcome::Bytes { published: true }) && asked.is_nothing() => {
-                self.liveness.arrived();
+                self.liveness.record_arrival();
                 arrived.extend(self.token());
             }
             arrived => self.handle_read(session, took, asked, arrived),
@@ -533,7 +533,7 @@ impl Connection {
         arrived: Option<&mut Vec<u32>>,
     ) {
         if took != ReadOutcome::Nothing {
-            self.liveness.arrived();
+            self.liveness.record_arrival();
         }
         if self.liveness.grant(asked.ttl_ds) {
             self.io.clone().granted_ttl(self.clone(), session);
@@ -560,7 +560,7 @@ impl Connection {
                 self.ended.store(true, Relaxed);
                 // Messages that were complete before the end can still be received.
                 self.announce();
-                self.io.clone().lost(self.clone(), session, why);
+                self.io.clone().handle_stream_end(self.clone(), session, why);
             }
             _ => {}
         }

@@ -261,7 +261,7 @@ impl Intake {
                 Ok((published, true)) => return ReadOutcome::Full { published },
                 Ok((true, false)) => return ReadOutcome::Bytes { published: true },
                 Ok((false, false)) => {}
-                Err(error) => return self.lost(error),
+                Err(error) => return self.handle_protocol_error(error),
             }
         }
         if self.is_full() {
@@ -283,7 +283,7 @@ impl Intake {
             }
             Some(_) => match self.read_staged(stream, asked, again) {
                 Ok(read) => read,
-                Err(error) => return self.broken(error, asked),
+                Err(error) => return self.handle_stage_error(error, asked),
             },
         };
         match read {
@@ -295,19 +295,19 @@ impl Intake {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 ReadOutcome::Nothing
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.handle_read_error(&error),
         }
     }
 
     /// Takes the plain frames and wire bytes that came with the handshake.
     pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut PeerRequests) -> ReadOutcome {
         if let Err(error) = self.filler().append(inbound) {
-            return self.failed(&error);
+            return self.handle_read_error(&error);
         }
         match &mut self.stage {
             None => {
                 if let Err(error) = self.filler().append(bytes) {
-                    return self.failed(&error);
+                    return self.handle_read_error(&error);
                 }
             }
             Some(stage) => {
@@ -318,10 +318,10 @@ impl Intake {
                 self.over = stage.is_closed();
                 drop(stage);
                 if let Err(error) = self.filler().append(&plain) {
-                    return self.failed(&error);
+                    return self.handle_read_error(&error);
                 }
                 if let Err(error) = opened {
-                    return self.broken(error, asked);
+                    return self.handle_stage_error(error, asked);
                 }
             }
         }
@@ -331,7 +331,7 @@ impl Intake {
     /// Handles a failed read or a lack of memory. If memory is short, the incomplete message is
     /// dropped at once to free memory for the next steps.
     #[cold]
-    fn failed(&mut self, error: &std::io::Error) -> ReadOutcome {
+    fn handle_read_error(&mut self, error: &std::io::Error) -> ReadOutcome {
         if error.kind() == ErrorKind::OutOfMemory {
             self.filler().truncate_to_published();
             self.filler().release_spare();
@@ -342,19 +342,19 @@ impl Intake {
 
     /// Handles a protocol violation, or a lack of memory for the peer's bytes.
     #[cold]
-    fn lost(&mut self, error: ProtocolError) -> ReadOutcome {
+    fn handle_protocol_error(&mut self, error: ProtocolError) -> ReadOutcome {
         match error {
-            ProtocolError::NoMemory => self.failed(&ErrorKind::OutOfMemory.into()),
+            ProtocolError::NoMemory => self.handle_read_error(&ErrorKind::OutOfMemory.into()),
             error => ReadOutcome::Lost(Loss::Protocol(error)),
         }
     }
 
     /// Handles an error of the stage. Messages that were complete before the error are still
     /// published.
-    fn broken(&mut self, error: ProtocolError, asked: &mut PeerRequests) -> ReadOutcome {
+    fn handle_stage_error(&mut self, error: ProtocolError, asked: &mut PeerRequests) -> ReadOutcome {
         match self.scan(asked) {
-            Ok(_) => self.lost(error),
-            Err(earlier) => self.lost(earlier),
+            Ok(_) => self.handle_protocol_error(error),
+            Err(earlier) => self.handle_protocol_error(earlier),
         }
     }
 
@@ -363,19 +363,19 @@ impl Intake {
             Ok((_, false)) if self.over => ReadOutcome::Lost(Loss::Stream(0)),
             Ok((published, false)) => ReadOutcome::Bytes { published },
             Ok((published, true)) => ReadOutcome::Full { published },
-            Err(error) => self.lost(error),
+            Err(error) => self.handle_protocol_error(error),
         }
     }
 
     /// True if the number of messages or bytes that wait for the owner is at its limit.
     pub(super) fn is_full(&mut self) -> bool {
-        let (limit, most_unread) = (self.most(), self.most_unread);
+        let (limit, most_unread) = (self.message_limit(), self.most_unread);
         let filler = self.filler();
         limit != 0 && filler.backlog() >= limit || filler.unread() >= most_unread
     }
 
     /// Returns the current limit for messages that wait for the owner. 0 for unlimited.
-    fn most(&self) -> u32 {
+    fn message_limit(&self) -> u32 {
         if self.peer_finished { 0 } else { self.limit }
     }
 
@@ -418,7 +418,7 @@ impl Intake {
     /// Scans the arrived frames, answers commands, and publishes complete messages. Returns two
     /// flags: true if a message was published, and true if the scan stopped at the high-water mark.
     fn scan(&mut self, asked: &mut PeerRequests) -> Result<(bool, bool), ProtocolError> {
-        let limit = self.most();
+        let limit = self.message_limit();
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
         // The usual case: only short messages.

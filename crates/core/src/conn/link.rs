@@ -258,9 +258,9 @@ pub(crate) trait IoSide: Send + Sync {
     fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool>;
     /// Reports that the session's stream takes no further bytes. Bytes that the peer sent before
     /// are still read.
-    fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
+    fn handle_unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
     /// Reports that the session's stream has failed or ended.
-    fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
+    fn handle_stream_end(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
     /// Owner: gives up the connection, which closes when the queued bytes are sent.
     fn give_up(self: Arc<Self>, connection: Arc<Connection>);
     /// Reports the first time to live that the peer grants in this session: we must give the peer

@@ -36,7 +36,9 @@ pub(crate) mod testbed;
 pub(crate) mod wakes;
 
 #[cfg(not(loom))]
-pub(crate) use connection::{Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST, unsent};
+pub(crate) use connection::{
+    Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST, unsent_bytes,
+};
 #[cfg(not(loom))]
 pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 #[cfg(not(loom))]

@@ -7,7 +7,7 @@
 
 use super::link::SharedStage;
 use super::room::wait_for_room;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::error::NoMemory;
 use crate::queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
 use crate::sync::{Arc, lock};
@@ -189,7 +189,7 @@ impl Pump {
     /// Makes the kernel take few bytes that the peer has no room for, or as many as usual.
     pub(super) fn keep_little_unsent(&mut self, little: bool) {
         if self.little_unsent != little
-            && !without(Rule::LittleUnsent)
+            && !is_disabled(Rule::LittleUnsent)
             && let Some(stream) = &self.stream
         {
             self.little_unsent = little;
@@ -228,7 +228,7 @@ impl Pump {
     }
 
     /// True if the kernel does not have all published and staged bytes yet.
-    pub(super) fn pending(&mut self) -> bool {
+    pub(super) fn has_pending(&mut self) -> bool {
         self.written < self.staged.len()
             || self.log.as_mut().is_some_and(|log| log.pending() > 0)
             || match &mut self.source {
@@ -238,7 +238,7 @@ impl Pump {
     }
 
     /// Returns the number of published bytes that the kernel does not have yet.
-    pub(super) fn unsent(&mut self) -> u64 {
+    pub(super) fn unsent_bytes(&mut self) -> u64 {
         let queued = match &mut self.source {
             FrameSource::Queue(drain) => drain.pending(),
             FrameSource::Slot(_) => 0,
@@ -321,7 +321,7 @@ impl Pump {
         patience: Option<Duration>,
         append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
-        let direct = self.stage.is_none() && self.stream.is_some() && !self.pending();
+        let direct = self.stage.is_none() && self.stream.is_some() && !self.has_pending();
         let (Some(stream), FrameSource::Queue(drain), true) = (&self.stream, &mut self.source, direct) else {
             append();
             return None;
@@ -343,7 +343,7 @@ impl Pump {
                         return Some(Flushed::Drained);
                     }
                 }
-                Err(error) => match refused(&error) {
+                Err(error) => match write_failure(&error) {
                     Flushed::Blocked if patience.is_some_and(|time| wait_for_room(stream, time)) => {}
                     flushed => break flushed,
                 },
@@ -404,7 +404,7 @@ impl Pump {
                     self.written += n;
                     self.taken.add(n);
                 }
-                Err(error) => return Err(refused(&error)),
+                Err(error) => return Err(write_failure(&error)),
             }
         }
         self.staged.clear();
@@ -520,12 +520,12 @@ fn write_all(
                     return Err(Flushed::Partly);
                 }
             }
-            Err(error) => return Err(refused(&error)),
+            Err(error) => return Err(write_failure(&error)),
         }
     }
 }
 
-fn refused(error: &std::io::Error) -> Flushed {
+fn write_failure(error: &std::io::Error) -> Flushed {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Flushed::Blocked,
         _ => Flushed::Lost(errno::of(error).unwrap_or(errno::EIO)),

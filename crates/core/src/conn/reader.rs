@@ -9,7 +9,7 @@
 //! each message that is taken. If an owner reads its only connection again and again, that
 //! connection therefore stands *apart*: it is not registered until another thread must listen.
 
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -217,7 +217,7 @@ impl ReadSet {
     /// connection is set apart.
     fn note_own_read(&self, members: &mut Members) {
         members.own_reads += 1;
-        if members.own_reads >= RARE_INTERVAL && !without(Rule::Apart) {
+        if members.own_reads >= RARE_INTERVAL && !is_disabled(Rule::Apart) {
             members.own_reads = 0;
             if let (false, false, Some(Some(member))) =
                 (members.watched, members.apart, members.slots.first())
@@ -520,8 +520,8 @@ impl ReadSet {
     }
 
     /// True if the owner keeps the baton while it is away.
-    pub(crate) fn kept(&self) -> bool {
-        self.baton.kept()
+    pub(crate) fn is_kept(&self) -> bool {
+        self.baton.is_kept()
     }
 
     fn io_read(&self) {

@@ -56,10 +56,10 @@ impl IoSide for MockIoSide {
     fn read_now(&self, _: &Arc<Connection>) -> ControlFlow<(), bool> {
         ControlFlow::Continue(false)
     }
-    fn unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
+    fn handle_unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
         self.unwritable.fetch_add(1, Relaxed);
     }
-    fn lost(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
+    fn handle_stream_end(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
         self.lost.fetch_add(1, Relaxed);
     }
     fn give_up(self: Arc<Self>, _: Arc<Connection>) {}

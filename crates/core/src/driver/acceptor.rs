@@ -182,7 +182,7 @@ impl Acceptor {
             let Some(linger) = linger else { return };
             for resident in acceptor.site.residents() {
                 if let Resident::Wire(wire) = resident
-                    && wire.accepted_by(&acceptor)
+                    && wire.is_accepted_by(&acceptor)
                 {
                     wire.linger(turn, linger);
                 }
@@ -195,7 +195,7 @@ impl Acceptor {
         let AcceptorState { listener: Some(listener), registration, .. } = &mut *state else { return };
         match turn.register(self.clone(), listener.as_fd(), Interest::READ, Mode::Level) {
             Ok(token) => *registration = Some(token),
-            Err(_) => state.wait_timer = turn.after(EXHAUSTED, self),
+            Err(_) => state.wait_timer = turn.set_timer(EXHAUSTED, self),
         }
     }
 
@@ -252,7 +252,7 @@ impl Acceptor {
                 None => return,
             };
             match accepted {
-                Ok(stream) => self.accepted(turn, Arc::new(stream)),
+                Ok(stream) => self.handle_accept(turn, Arc::new(stream)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => {
                     self.site.events.emit(
@@ -270,7 +270,7 @@ impl Acceptor {
         }
     }
 
-    fn accepted(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<tautline_io::net::Stream>) {
+    fn handle_accept(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<tautline_io::net::Stream>) {
         if !transport::admit(&stream, &self.options) {
             self.site.events.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
             return;
@@ -295,7 +295,7 @@ impl Acceptor {
     /// Sets a timer to check again if the peers may stay.
     fn check_later(self: &Arc<Self>, turn: &mut EventLoop) {
         if self.gate.as_ref().is_some_and(|gate| gate.may_change()) {
-            lock(&self.state).check_timer = turn.after(CHECK, self);
+            lock(&self.state).check_timer = turn.set_timer(CHECK, self);
         }
     }
 
@@ -306,7 +306,7 @@ impl Acceptor {
         let _ = gate.is_current();
         for resident in self.site.residents() {
             if let Resident::Wire(wire) = resident
-                && wire.accepted_by(self)
+                && wire.is_accepted_by(self)
             {
                 wire.check(turn, gate);
             }
@@ -320,7 +320,7 @@ impl Acceptor {
         if let (Some(listener), Some(token)) = (&state.listener, state.registration) {
             turn.modify(token, listener.as_fd(), Interest::NONE, Mode::Level);
         }
-        state.wait_timer = turn.after(time, self);
+        state.wait_timer = turn.set_timer(time, self);
     }
 }
 

@@ -149,7 +149,7 @@ impl ClosingStream {
 
     fn look_later(self: &Arc<Self>, turn: &mut EventLoop) {
         let mut state = lock(&self.state);
-        state.timer = turn.after(state.look, self);
+        state.timer = turn.set_timer(state.look, self);
         state.look = (2 * state.look).min(SLOWEST_LOOK);
     }
 

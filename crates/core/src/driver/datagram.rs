@@ -170,7 +170,7 @@ impl DatagramPort {
             let aimless = self.form == Form::Groups && destination.is_none() && !*closed;
             *lingers = aimless && unsent && *linger != Some(Duration::ZERO);
             if let (true, Some(time)) = (*lingers, *linger) {
-                *linger_timer = turn.after(time, self);
+                *linger_timer = turn.set_timer(time, self);
             }
             *lingers
         };

@@ -237,7 +237,7 @@ impl Dialer {
             pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
             if let Some(time) = linger {
-                state.linger_timer = turn.after(time, self);
+                state.linger_timer = turn.set_timer(time, self);
             }
         }
         let wire = self.wire();
@@ -262,12 +262,12 @@ impl Dialer {
     }
 
     /// Stores the stream when its handshake begins.
-    pub(super) fn begun(&self, wire: &Arc<Wire>) {
+    pub(super) fn store_stream(&self, wire: &Arc<Wire>) {
         lock(&self.state).wire = Some(wire.clone());
     }
 
-    /// Drops the stream when it ends. A call of `lost` follows.
-    pub(super) fn ended(&self) {
+    /// Drops the stream when it ends. A call of `handle_stream_end` follows.
+    pub(super) fn drop_stream(&self) {
         let gone = lock(&self.state).wire.take();
         // Drop it after the lock is released: this may be the last reference to other objects.
         drop(gone);
@@ -290,7 +290,7 @@ impl Dialer {
             transport::parse(&self.given).and_then(|endpoint| transport::route(&endpoint, &self.options));
         let ConnectRoute { source, hop, beyond } = match route {
             Ok(route) => route,
-            Err(error) => return self.failed(turn, error.errno(), None),
+            Err(error) => return self.handle_address_failure(turn, error.errno(), None),
         };
         {
             let mut state = lock(&self.state);
@@ -308,11 +308,11 @@ impl Dialer {
                 // at once.
                 let done = |dialer: Arc<Self>, resolved: resolve::LookupResult| {
                     let driver = dialer.site.driver.clone();
-                    driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
+                    driver.post(Box::new(move |turn| dialer.handle_resolution(turn, resolved)));
                 };
                 let asked = turn.driver().resolver().resolve(host, port, family, self, done);
                 if let Err(error) = asked {
-                    self.failed(turn, errno::of(&error).unwrap_or(0), None);
+                    self.handle_address_failure(turn, errno::of(&error).unwrap_or(0), None);
                 }
             }
         }
@@ -320,22 +320,22 @@ impl Dialer {
 
     /// Called when a stream to the peer, or to the proxy before it, is connected. Abandons all
     /// other attempts.
-    fn arrived(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
+    fn handle_reached(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         let others = lock(&self.state).end_attempt();
         others.abandon(turn, self);
         let request = lock(&self.state).attempts.as_ref().and_then(|way| way.request.clone());
-        let Some(request) = request else { return self.connected(turn, stream) };
+        let Some(request) = request else { return self.begin_session(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => {
                 // Limit the wait for a proxy that does not answer.
                 let patience = self.options.connect_timeout.or(self.options.handshake_interval);
-                let timer = patience.map_or(0, |time| turn.after(time, self));
+                let timer = patience.map_or(0, |time| turn.set_timer(time, self));
                 let mut state = lock(&self.state);
                 let way = state.attempts.get_or_insert_default();
                 way.proxy_timer = timer;
                 way.attempt = Attempt::Asking(stream, token, Box::new(Socks::new(*request)));
             }
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
+            Err(error) => self.handle_address_failure(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
     }
 
@@ -358,12 +358,12 @@ impl Dialer {
         };
         turn.unregister(token, stream.as_fd());
         match outcome {
-            Ok(_) => self.connected(turn, stream),
-            Err(errno) => self.failed(turn, errno, Some(stream)),
+            Ok(_) => self.begin_session(turn, stream),
+            Err(errno) => self.handle_address_failure(turn, errno, Some(stream)),
         }
     }
 
-    fn connected(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
+    fn begin_session(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         if self.options.policy_settings.own_user_only && !stream.is_peer_own_user() {
             return self.deny(turn, stream);
         }
@@ -388,12 +388,17 @@ impl Dialer {
         let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;
         self.site.events.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
-        self.failed(turn, errno::EACCES, Some(stream));
+        self.handle_address_failure(turn, errno::EACCES, Some(stream));
     }
 
     /// Called when connecting to an address, or resolving its name, has failed. Tries the next
     /// address.
-    fn failed(self: &Arc<Self>, turn: &mut EventLoop, errno: i32, stream: Option<Arc<Stream>>) {
+    fn handle_address_failure(
+        self: &Arc<Self>,
+        turn: &mut EventLoop,
+        errno: i32,
+        stream: Option<Arc<Stream>>,
+    ) {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
@@ -401,7 +406,7 @@ impl Dialer {
     }
 
     /// Called when the attempt to connect has failed for all addresses.
-    fn exhausted(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
+    fn handle_attempt_failure(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
         self.site.failed_connects.fetch_add(1, Relaxed);
         self.emit(CONNECT_FAILED, errno as u32);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
@@ -411,11 +416,11 @@ impl Dialer {
     }
 
     /// Called when the stream has ended.
-    pub(super) fn lost(self: Arc<Self>, turn: &mut EventLoop, opened: bool, why: Loss) {
+    pub(super) fn handle_stream_end(self: Arc<Self>, turn: &mut EventLoop, opened: bool, why: Loss) {
         let stop = match why {
             Loss::Protocol(error) if error.is_retryable() => false,
             // The peer's bytes show that a retry would also fail.
-            Loss::Protocol(_) => return self.refused(turn),
+            Loss::Protocol(_) => return self.handle_refusal(turn),
             Loss::Closed => true,
             // Observed of libzmq: only the program's own disconnect is a reason to stop, a lost
             // peer is not.
@@ -423,7 +428,7 @@ impl Dialer {
                 self.is_lingering() && self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0
             }
             _ if self.options.reconnect_stop & RECONNECT_STOP_HANDSHAKE_FAILED != 0 => {
-                return self.refused(turn);
+                return self.handle_refusal(turn);
             }
             _ => false,
         };
@@ -469,7 +474,7 @@ impl Dialer {
             wait
         };
         self.emit(event::CONNECT_RETRIED, wait.as_millis() as u32);
-        let key = turn.after(wait, self);
+        let key = turn.set_timer(wait, self);
         lock(&self.state).attempts.get_or_insert_default().retry_timer = key;
     }
 
@@ -532,7 +537,7 @@ fn jitter(base: Duration) -> Duration {
 impl EventSource for Dialer {
     fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         if lock(&self.state).is_connecting() {
-            self.answered(turn, event.token);
+            self.handle_try_end(turn, event.token);
         } else {
             self.ask(turn);
         }
@@ -553,7 +558,7 @@ impl EventSource for Dialer {
                 Some(way) if key == way.retry_timer && state.phase == Phase::Refused => Due::Stop,
                 Some(way) if key == way.retry_timer && waiting => Due::Retry,
                 Some(way) if key == way.next_timer && connecting => Due::Next,
-                Some(way) => match way.attempt.out_of_time(key, way.proxy_timer) {
+                Some(way) => match way.attempt.take_expired(key, way.proxy_timer) {
                     Some((stream, token)) => Due::GiveUp(stream, token),
                     None => return,
                 },
@@ -566,7 +571,7 @@ impl EventSource for Dialer {
             Due::Next => self.try_next(turn, errno::ETIMEDOUT),
             Due::GiveUp(stream, token) => {
                 turn.unregister(token, stream.as_fd());
-                self.failed(turn, errno::ETIMEDOUT, Some(stream));
+                self.handle_address_failure(turn, errno::ETIMEDOUT, Some(stream));
             }
         }
     }

@@ -114,7 +114,7 @@ impl Finder {
     }
 
     /// Owner: ends the search and returns all current paths, which the owner must give up.
-    pub(crate) fn end(&self) -> Vec<(Arc<str>, NamePath)> {
+    pub(crate) fn end_search(&self) -> Vec<(Arc<str>, NamePath)> {
         let mut state = lock(&self.state);
         state.over = true;
         let mut ways = std::mem::take(&mut state.paths);
@@ -161,7 +161,10 @@ impl Finder {
     }
 
     fn try_plan(&self, endpoint: &str) -> Result<Plan, Denied> {
-        let unfit = |error: Error| Denied { error, why: format!("it is an endpoint of {}", self.given) };
+        let unfit = |error: Error| Denied {
+            error,
+            why: format!("{} contains this endpoint, which the socket cannot use", self.given),
+        };
         let parsed = transport::parse(endpoint).map_err(unfit)?;
         let allowed = self.allowed(endpoint, &parsed)?;
         match parsed {
@@ -275,8 +278,8 @@ impl NameFollower for Finder {
         driver.post(Box::new(move |turn| self.apply_endpoints(turn, version, &wanted, plans)));
     }
 
-    fn refused(&self, resolver: &str, endpoint: &str) {
-        let why = format!("{resolver} gives it for {}, which is not allowed", self.given);
+    fn report_refused_endpoint(&self, resolver: &str, endpoint: &str) {
+        let why = format!("{resolver} returned this endpoint for {}, which is not allowed", self.given);
         let number = Error::Invalid.errno() as u32;
         self.site.events.emit_because(
             event::HANDSHAKE_FAILED_NO_DETAIL,
@@ -290,11 +293,11 @@ impl NameFollower for Finder {
         let ends = Ends::connected(self.given.clone());
         match why {
             Some(why) => {
-                let why = format!("{resolver} has failed: {why}");
+                let why = format!("{resolver} failed: {why}");
                 self.site.events.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
             }
             None => {
-                let why = format!("{resolver} works again");
+                let why = format!("{resolver} recovered");
                 self.site.events.emit_because(event::NAME, 0, &ends, &why);
             }
         }

@@ -79,7 +79,7 @@ impl Handshake {
     }
 
     /// Counts `bytes` more bytes from the peer. Returns true if the peer exceeds its limit.
-    pub(super) fn goes_beyond(&mut self, bytes: usize) -> bool {
+    pub(super) fn exceeds_limit_with(&mut self, bytes: usize) -> bool {
         self.received_bytes += bytes as u64;
         self.received_bytes > self.most
     }
@@ -159,7 +159,7 @@ impl Handshake {
     }
 
     /// Returns the result once, when the handshake is complete.
-    pub(super) fn established(&mut self) -> Option<Established> {
+    pub(super) fn take_established(&mut self) -> Option<Established> {
         let established = self.session.take_established()?;
         Some(match self.carriage.take().map(|carriage| *carriage) {
             None => established,
@@ -207,7 +207,7 @@ mod tests {
         handshake.input(&[&greeting[..], ready, message].concat()).unwrap();
         assert!(!handshake.output().is_empty());
         handshake.advance_output(1000);
-        assert!(handshake.established().is_some());
+        assert!(handshake.take_established().is_some());
         assert_eq!((handshake.take_leftover(), handshake.take_leftover()), (message.to_vec(), Vec::new()));
     }
 }

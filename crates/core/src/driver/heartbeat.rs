@@ -36,7 +36,7 @@ struct Unanswered {
 
 impl Unanswered {
     /// Notes that a PING is sent. `first`: no earlier PING waits for an answer.
-    fn pinged(&mut self, now: Duration, arrivals: u32, first: bool) {
+    fn record_ping(&mut self, now: Duration, arrivals: u32, first: bool) {
         if first || arrivals != self.arrivals {
             *self = Unanswered { sent_at: now, arrivals };
         }
@@ -47,18 +47,18 @@ impl Heartbeat {
     /// Starts the PING timer of an open session.
     pub(super) fn begin(&mut self, turn: &mut EventLoop, wire: &Arc<Wire>) {
         if let Some(interval) = wire.options().heartbeat_interval {
-            self.ping_timer = turn.after(interval, wire);
+            self.ping_timer = turn.set_timer(interval, wire);
         }
     }
 
     /// Starts the timer for the time to live that the peer has granted.
     pub(super) fn watch_ttl(&mut self, turn: &mut EventLoop, wire: &Arc<Wire>, ttl: Duration) {
         self.ttl_from = now();
-        self.ttl_timer = turn.after(ttl, wire);
+        self.ttl_timer = turn.set_timer(ttl, wire);
     }
 
     /// Handles an expired timer. Returns a reason if the session must end.
-    pub(super) fn expired(
+    pub(super) fn handle_expiry(
         &mut self,
         turn: &mut EventLoop,
         wire: &Arc<Wire>,
@@ -73,9 +73,9 @@ impl Heartbeat {
             connection.note_ping();
             connection.send_ping(ping);
             let first = self.silence_timer == 0;
-            self.unanswered.pinged(now(), arrivals, first);
+            self.unanswered.record_ping(now(), arrivals, first);
             if let (true, Some(timeout)) = (first, timeout(wire.options())) {
-                self.silence_timer = turn.after(timeout, wire);
+                self.silence_timer = turn.set_timer(timeout, wire);
             }
         } else if key == self.silence_timer {
             self.silence_timer = 0;
@@ -85,7 +85,7 @@ impl Heartbeat {
                 let Some(left) = remaining(now(), self.unanswered.sent_at, timeout) else {
                     return Some(Loss::Silent);
                 };
-                self.silence_timer = turn.after(left, wire);
+                self.silence_timer = turn.set_timer(left, wire);
             }
         } else if key == self.ttl_timer {
             if connection.is_paused() {
@@ -95,7 +95,7 @@ impl Heartbeat {
             let Some(left) = remaining(now(), heard_at, connection.liveness.granted_ttl()) else {
                 return Some(Loss::Silent);
             };
-            self.ttl_timer = turn.after(left, wire);
+            self.ttl_timer = turn.set_timer(left, wire);
         }
         None
     }
@@ -135,10 +135,10 @@ mod tests {
         let mut unanswered = Unanswered::default();
         // Time of a PING, number of arrivals until then, and the expected start of the silence.
         for (now, arrivals, sent_at) in [(10, 0, 10), (20, 1, 20), (30, 1, 20), (40, 1, 20), (50, 4, 50)] {
-            unanswered.pinged(ms(now), arrivals, now == 10);
+            unanswered.record_ping(ms(now), arrivals, now == 10);
             assert_eq!((unanswered.sent_at, unanswered.arrivals), (ms(sent_at), arrivals));
         }
-        unanswered.pinged(ms(60), 4, true);
+        unanswered.record_ping(ms(60), 4, true);
         assert_eq!(unanswered.sent_at, ms(60), "nothing waited for an answer");
     }
 

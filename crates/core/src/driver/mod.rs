@@ -65,7 +65,7 @@ use tick::Ticker;
 pub(crate) trait EventSource: Send + Sync {
     /// Handles an event of the source's registration.
     fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event);
-    /// Handles the end of a timer that the source set with [`EventLoop::after`]. Timers are not
+    /// Handles the end of a timer that the source set with [`EventLoop::set_timer`]. Timers are not
     /// cancelled: the source compares `key` to see if this timer is still valid.
     fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64);
     /// Cleans up after a panic in one of the other methods: ends everything that can be ended.
@@ -131,7 +131,7 @@ impl Driver {
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
-            resolver: Resolver::named("ZMQbg/DNS"),
+            resolver: Resolver::with_name("ZMQbg/DNS"),
         });
         driver.reactor.add(driver.wake.as_fd(), WAKE, Interest::READ, Mode::Level)?;
         driver.reactor.add(driver.residual.as_fd(), RESIDUAL, Interest::READ, Mode::Level)?;
@@ -172,9 +172,9 @@ impl Driver {
     /// I/O thread: handles one of the thread's own descriptors, which is readable.
     fn expired(&self, token: Token) {
         match token {
-            VISITS => self.visits.expired(),
-            RESIDUAL => self.residual.expired(),
-            TICK => self.ticker.expired(),
+            VISITS => self.visits.handle_expiry(),
+            RESIDUAL => self.residual.handle_expiry(),
+            TICK => self.ticker.handle_expiry(),
             _ => {
                 self.wake.drain();
             }
@@ -398,7 +398,7 @@ impl EventLoop {
                 self.driver.arm(set);
             }
             Err(_) => {
-                self.after(EXHAUSTED, set);
+                self.set_timer(EXHAUSTED, set);
             }
         }
     }
@@ -458,8 +458,8 @@ impl EventLoop {
         }
     }
 
-    /// Calls `source.timer` after this time. Returns the timer's key.
-    pub(crate) fn after<S: EventSource + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
+    /// Calls `source.on_timer` after this time. Returns the timer's key.
+    pub(crate) fn set_timer<S: EventSource + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
         let weak: Weak<S> = Arc::downgrade(source);
         self.timer_keys += 1;
         let key = self.timer_keys;
@@ -542,7 +542,7 @@ impl EventLoop {
             return;
         }
         let now = Instant::now();
-        while let Some(timer) = self.timers.due(now) {
+        while let Some(timer) = self.timers.pop_due(now) {
             if let Some(source) = timer.source.upgrade() {
                 self.call(&source, |source, turn| source.on_timer(turn, timer.key));
             }

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!([told.recv(), told.recv()], [Ok("ready"), Ok("panicked")]);
         let source = clumsy.clone();
         driver.post(Box::new(move |turn| {
-            turn.after(Duration::ZERO, &source);
+            turn.set_timer(Duration::ZERO, &source);
         }));
         assert_eq!([told.recv(), told.recv()], [Ok("timer"), Ok("panicked")]);
         driver.post(Box::new(|_| panic!("on purpose")));

@@ -85,7 +85,7 @@ impl Residual {
     }
 
     /// I/O thread: handles the expired timer.
-    pub(super) fn expired(&self) {
+    pub(super) fn handle_expiry(&self) {
         if self.timer.drain() {
             self.round();
         }

@@ -44,7 +44,7 @@ impl ChoreSchedule {
     }
 
     /// I/O thread: handles the expired timer.
-    pub(super) fn expired(&self) {
+    pub(super) fn handle_expiry(&self) {
         self.timer.drain();
     }
 

@@ -106,7 +106,7 @@ impl IoSide for Site {
         self.set.get().map_or(ControlFlow::Continue(false), |set| set.read_one(connection))
     }
 
-    fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
+    fn handle_stream_end(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
             if let Some(wire) = self.wire_of(&connection, session) {
@@ -115,11 +115,11 @@ impl IoSide for Site {
         }));
     }
 
-    fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
+    fn handle_unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
         let driver = self.driver.clone();
         driver.post(Box::new(move |turn| {
             if let Some(wire) = self.wire_of(&connection, session) {
-                wire.unwritable(turn, errno);
+                wire.handle_unwritable(turn, errno);
             }
         }));
     }
@@ -304,7 +304,7 @@ impl Site {
     pub(crate) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> Vec<Arc<Connection>> {
         let residents = self.residents();
         let wires = residents.iter().filter_map(|resident| match resident {
-            Resident::Wire(wire) if wire.accepted_by(acceptor) => wire.connection(),
+            Resident::Wire(wire) if wire.is_accepted_by(acceptor) => wire.connection(),
             _ => None,
         });
         wires.collect()
@@ -343,11 +343,11 @@ impl Site {
     }
 
     /// Handles the socket's notice that it has seen the refusal of this connection's peer.
-    pub(crate) fn refusal_noted(self: &Arc<Self>, connection: Arc<Connection>) {
+    pub(crate) fn handle_refusal_notice(self: &Arc<Self>, connection: Arc<Connection>) {
         let site = self.clone();
         self.driver.post(Box::new(move |turn: &mut EventLoop| {
             if let Some(dialer) = site.dialer_of(&connection) {
-                dialer.refusal_noted(turn);
+                dialer.handle_refusal_notice(turn);
             }
         }));
     }

@@ -54,7 +54,7 @@ impl Ticker {
     }
 
     /// I/O thread: handles the end of a period.
-    pub(super) fn expired(&self) {
+    pub(super) fn handle_expiry(&self) {
         self.timer.drain();
         // Release the lock first: an owner that opens or closes a socket must not wait for these
         // reads.
@@ -63,7 +63,7 @@ impl Ticker {
         for set in &sets {
             live |= set.io_tick() == Tick::Live;
         }
-        if live || baton::end_tick(&self.on, || sets.iter().any(|set| set.kept())) {
+        if live || baton::end_tick(&self.on, || sets.iter().any(|set| set.is_kept())) {
             self.timer.arm(PERIOD);
         }
     }

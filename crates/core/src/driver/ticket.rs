@@ -20,7 +20,7 @@ impl Tickets {
     }
 
     /// True if at least one ticket is held.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn is_any_held(&self) -> bool {
         self.count.load(SeqCst) > 0
     }
 }

@@ -53,7 +53,7 @@ impl Timers {
     }
 
     /// Removes and returns the next timer if it is due.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;
         }
@@ -108,11 +108,11 @@ mod tests {
             timers.push(timer(&source, start + Duration::from_secs(key), key));
         }
         assert_eq!(timers.next(), Some(start + Duration::from_secs(1)));
-        assert!(timers.due(start).is_none());
+        assert!(timers.pop_due(start).is_none());
         let later = start + Duration::from_secs(2);
-        assert_eq!(timers.due(later).map(|timer| timer.key), Some(1));
-        assert_eq!(timers.due(later).map(|timer| timer.key), Some(2));
-        assert!(timers.due(later).is_none());
+        assert_eq!(timers.pop_due(later).map(|timer| timer.key), Some(1));
+        assert_eq!(timers.pop_due(later).map(|timer| timer.key), Some(2));
+        assert!(timers.pop_due(later).is_none());
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             assert!(timers.heap.len() <= MIN_CLEANUP.max(2 * key as usize / 100 + 2));
         }
         let mut kept = 0;
-        while let Some(timer) = timers.due(at) {
+        while let Some(timer) = timers.pop_due(at) {
             kept += usize::from(timer.source.strong_count() > 0);
         }
         assert_eq!(kept, 1000);

@@ -136,7 +136,7 @@ impl Wire {
         let wire = Arc::new(Wire { endpoint, origin, stream, state: Mutex::new(state) });
         match &wire.origin {
             Origin::Accepted(..) => wire.site().enter(Resident::Wire(wire.clone())),
-            Origin::Dialed(dialer) => dialer.begun(&wire),
+            Origin::Dialed(dialer) => dialer.store_stream(&wire),
         }
         wire.begin(turn, raw, interest, broken);
         wire
@@ -156,7 +156,7 @@ impl Wire {
             return self.open(turn, peer, Some(stage), Vec::new(), Vec::new());
         }
         if let Some(deadline) = self.options().handshake_interval {
-            let key = turn.after(deadline, self);
+            let key = turn.set_timer(deadline, self);
             if let Some(handshake) = lock(&self.state).handshake() {
                 handshake.timer = key;
             }
@@ -183,7 +183,7 @@ impl Wire {
 
     fn negotiate(self: &Arc<Self>, turn: &mut EventLoop) {
         loop {
-            let established = match self.next(turn) {
+            let established = match self.advance_handshake(turn) {
                 Ok(HandshakeStep::Wait) => return,
                 Ok(HandshakeStep::Judge(credentials)) => match self.judge(&credentials) {
                     Ok(()) => continue,
@@ -212,7 +212,7 @@ impl Wire {
     }
 
     /// Reads and writes until the handshake needs something else.
-    fn next(&self, turn: &EventLoop) -> Result<HandshakeStep, Loss> {
+    fn advance_handshake(&self, turn: &EventLoop) -> Result<HandshakeStep, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
         let WireState { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
@@ -230,7 +230,7 @@ impl Wire {
             if let Err(loss) = session.write(&self.stream) {
                 // A peer over WebSocket or TLS may have completed the handshake and closed the
                 // stream before our last bytes, which belong to that carrier.
-                let established = session.is_carried().then(|| session.established()).flatten();
+                let established = session.is_carried().then(|| session.take_established()).flatten();
                 return established.map(|established| HandshakeStep::Open(Box::new(established))).ok_or(loss);
             }
             if let Some(credentials) = session.take_credentials() {
@@ -241,7 +241,7 @@ impl Wire {
             if !session.output().is_empty() {
                 return wait(session, Interest::WRITE);
             }
-            if let Some(established) = session.established() {
+            if let Some(established) = session.take_established() {
                 return Ok(HandshakeStep::Open(Box::new(established)));
             }
             if session.has_ended() {
@@ -258,7 +258,7 @@ impl Wire {
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 #[cfg(test)]
                 Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
-                Ok(n) if session.goes_beyond(n) => return Ok(HandshakeStep::Beyond),
+                Ok(n) if session.exceeds_limit_with(n) => return Ok(HandshakeStep::Beyond),
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
@@ -338,7 +338,7 @@ impl Wire {
         if self.site().is_closed() || given_up {
             self.site().remove_from_set(&connection);
             lock(&self.state).lingering = true;
-            return self.drained(turn);
+            return self.end_drained(turn);
         }
         if let Err(error) = added {
             self.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0)));
@@ -358,14 +358,14 @@ impl Wire {
             let mut state = lock(&self.state);
             state.lingering = true;
             if let Some(time) = linger {
-                state.linger_timer = turn.after(time, self);
+                state.linger_timer = turn.set_timer(time, self);
             }
         }
-        self.drained(turn);
+        self.end_drained(turn);
     }
 
     /// Ends a lingering stream that has sent all queued messages.
-    fn drained(self: &Arc<Self>, turn: &mut EventLoop) {
+    fn end_drained(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
             // This peer arrived too late: no messages are queued for it.
@@ -379,7 +379,7 @@ impl Wire {
                 DiscardOutcome::Ended => {}
                 DiscardOutcome::More => {
                     let wire = self.clone();
-                    turn.driver().post(Box::new(move |turn| wire.drained(turn)));
+                    turn.driver().post(Box::new(move |turn| wire.end_drained(turn)));
                 }
                 DiscardOutcome::Waits(interest) => {
                     let registration = lock(&self.state).registration;
@@ -400,7 +400,7 @@ impl Wire {
     /// Handles a stream that accepts no more bytes. If the peer is gone, the kernel holds a finite
     /// number of its bytes: we read them and then find the end of the stream. A peer that only
     /// closed its receiving side might keep sending for ever.
-    pub(super) fn unwritable(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
+    pub(super) fn handle_unwritable(self: &Arc<Self>, turn: &mut EventLoop, errno: i32) {
         let state = lock(&self.state);
         let Phase::Open(connection) = &state.phase else { return };
         let connection = connection.clone();
@@ -485,8 +485,8 @@ impl Wire {
                 }
             }
             Origin::Dialed(dialer) => {
-                dialer.ended();
-                dialer.clone().lost(turn, opened.is_some(), why);
+                dialer.drop_stream();
+                dialer.clone().handle_stream_end(turn, opened.is_some(), why);
             }
         }
     }
@@ -507,7 +507,7 @@ impl Wire {
     }
 
     /// True if this bound endpoint accepted the stream.
-    pub(super) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
+    pub(super) fn is_accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
         matches!(&self.origin, Origin::Accepted(mine, _) if Arc::ptr_eq(mine, acceptor))
     }
 
@@ -547,7 +547,7 @@ impl EventSource for Wire {
                 if event.ended {
                     connection.read_to_end();
                 }
-                self.drained(turn);
+                self.end_drained(turn);
             }
             // Readable: shared memory reports room on its own descriptor.
             Some(connection) if event.writable || event.readable || event.ended => {
@@ -582,7 +582,7 @@ impl EventSource for Wire {
                 Phase::Open(connection) => {
                     let connection = connection.clone();
                     let heartbeat = state.heartbeat.as_mut();
-                    heartbeat.and_then(|beat| beat.expired(turn, &self, &connection, key))
+                    heartbeat.and_then(|beat| beat.handle_expiry(turn, &self, &connection, key))
                 }
             }
         };

@@ -16,14 +16,16 @@ pub fn option_name(code: i32) -> Option<&'static str> {
 pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String {
     let Some(row) = find(code) else {
         return match name_of(code) {
-            Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => not_of(name, socket_type),
+            Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => {
+                explain_missing_option(name, socket_type)
+            }
             Some(name) => format!("{name} can only be read"),
             None => format!("there is no option {code}"),
         };
     };
     let name = row.name;
     if !row.types.contains(socket_type) {
-        return not_of(name, socket_type);
+        return explain_missing_option(name, socket_type);
     }
     let (size, number) = match row.form {
         Form::Int(_, None) => return format!("{name} can only be read"),
@@ -60,7 +62,7 @@ pub fn option_read_fault(code: i32, size: usize) -> String {
     }
 }
 
-fn not_of(name: &str, socket_type: SocketType) -> String {
+fn explain_missing_option(name: &str, socket_type: SocketType) -> String {
     format!("{} sockets have no {name}", socket_type.name())
 }
 

@@ -166,7 +166,7 @@ fn drop_rest_of_message(socket_type: SocketType) {
         }
         while bed.peer_receives(id).is_some() {}
         bed.pipes.end(id);
-        bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
+        bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, id);
         for (index, part) in after.iter().enumerate() {
             let _ = bed.send_part(part, index + 1 < after.len());
         }

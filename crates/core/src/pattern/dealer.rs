@@ -33,8 +33,8 @@ impl Pattern for Dealer {
         self.incoming.attach(pipe);
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
-        self.incoming.readable(pipe);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.mark_readable(pipe);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {

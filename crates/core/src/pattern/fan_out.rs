@@ -9,7 +9,7 @@
 //! instead of its pipes, and the group stores each message once for all of them
 //! (`pipe::Broadcast`).
 
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::message::Message;
 use crate::pipe::{Body, LARGE, OnFull, Part, PipeId, Pipes, WakeRule};
 use tautline_proto::frame;
@@ -65,7 +65,7 @@ impl FanOut {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
         let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.is_inproc());
-        if !without(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
+        if !is_disabled(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
             let bells = self.wake_rule.get_or_insert_with(|| WakeRule::new(io));
             for &id in &self.pipes {
                 if let Some(pipe) = pipes.get(id) {
@@ -210,7 +210,7 @@ impl FanOut {
         }
         part.consume();
         if let Some(bells) = &mut self.wake_rule {
-            bells.after_send();
+            bells.record_send();
         }
     }
 

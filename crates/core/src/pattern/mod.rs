@@ -84,7 +84,7 @@ pub(crate) trait Pattern: Send {
     /// Tells the pattern that the pipe may have messages again after `recv` or `can_recv` found it
     /// empty. Inproc pipes report only their start and their end (`Pipe::is_inproc`). Ends all
     /// routes.
-    fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
+    fn handle_readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
     /// Tells the pattern that the pipe is gone for good; the pattern forgets its id. The pipe still
     /// exists during the call. Its unread messages are lost after the call. Ends all routes.

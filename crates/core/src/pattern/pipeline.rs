@@ -29,7 +29,7 @@ impl Pattern for Push {
         discard(pipes, pipe);
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+    fn handle_readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         discard(pipes, pipe);
     }
 
@@ -74,8 +74,8 @@ impl Pattern for Pull {
         self.incoming.attach(pipe);
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
-        self.incoming.readable(pipe);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.mark_readable(pipe);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {

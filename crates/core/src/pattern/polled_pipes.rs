@@ -66,7 +66,7 @@ impl PolledPipes {
     /// Notes that the pipe at this index was read, maybe to the end. The round continues at
     /// `index`.
     #[inline]
-    pub(super) fn was_read(&mut self, index: &mut usize, id: PipeId, finished: bool) {
+    pub(super) fn record_read(&mut self, index: &mut usize, id: PipeId, finished: bool) {
         let Some(entry) = self.entries.get_mut(*index).filter(|entry| entry.id == id) else {
             // The pipe was removed: the next one has taken its index.
             return;
@@ -100,7 +100,7 @@ mod tests {
 
     /// Index at which the round continues.
     fn read(polled: &mut PolledPipes, mut index: usize, id: PipeId, finished: bool) -> usize {
-        polled.was_read(&mut index, id, finished);
+        polled.record_read(&mut index, id, finished);
         index
     }
 

@@ -253,8 +253,9 @@ impl Publisher {
         }
         let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, leaving, .. } = self;
-        subscriptions.remove_some_leaving(only, |_, topic, last| tells.applied(notices, topic, last));
-        requested.remove_some_leaving(only, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions
+            .remove_some_leaving(only, |_, topic, last| tells.report_unsubscription(notices, topic, last));
+        requested.remove_some_leaving(only, |id, topic, _| tells.report_request_end(notices, id, topic));
         leaving.retain(|&id| {
             let others = only.is_some_and(|only| only != id);
             if others
@@ -279,16 +280,16 @@ impl Publisher {
         }
         let tells = NoticeRules::of(self.hidden, pipes);
         let Publisher { subscriptions, requested, notices, .. } = self;
-        subscriptions.remove_leaving_from(topic, |_, topic, last| tells.applied(notices, topic, last));
-        requested.remove_leaving_from(topic, |id, topic, _| tells.requested(notices, id, topic));
+        subscriptions
+            .remove_leaving_from(topic, |_, topic, last| tells.report_unsubscription(notices, topic, last));
+        requested.remove_leaving_from(topic, |id, topic, _| tells.report_request_end(notices, id, topic));
     }
 
-    /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
-    /// the same.
+    /// Takes the pipe out of its group before its topics change, unless they stay the same.
     fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
         let Publisher { distribution, subscriptions, .. } = self;
         if subscriptions.has(topic, id) != subscribe {
-            subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
+            subscriptions.ungroup(id, |change| apply_membership(distribution, pipes, change));
         }
     }
 
@@ -302,10 +303,10 @@ impl Publisher {
             subscriptions
                 .regroup(|id| pipes.get(id).is_some_and(Broadcast::can_join), |change| changes.push(change));
             for change in changes {
-                regrouped(distribution, pipes, change);
+                apply_membership(distribution, pipes, change);
             }
         } else {
-            subscriptions.ungroup_all(|change| regrouped(distribution, pipes, change));
+            subscriptions.ungroup_all(|change| apply_membership(distribution, pipes, change));
         }
     }
 
@@ -328,7 +329,7 @@ impl Publisher {
         while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
             all &= finished;
-            self.polled.was_read(&mut index, id, finished);
+            self.polled.record_read(&mut index, id, finished);
         }
         all
     }
@@ -344,8 +345,7 @@ impl Publisher {
         Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
 
-    /// Sets `sole` after a message that went to one pipe or group only, if all following messages
-    /// will do so too.
+    /// Sets `sole` if the last message and all following ones go to one pipe or group only.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
@@ -395,7 +395,7 @@ impl Publisher {
         let options = &pipes.options;
         distribution.begin();
         let only = if options.xpub_manual && options.xpub_manual_last_value { self.last } else { None };
-        subscriptions.each_match(subject, |subscribers| {
+        subscriptions.for_each_match(subject, |subscribers| {
             subscribers.groups().iter().for_each(|&group| distribution.mark_group(group));
             for &id in subscribers.single() {
                 if only.is_none_or(|only| only == id) {
@@ -418,7 +418,7 @@ fn may_group(pipes: &Pipes) -> bool {
     !pipes.options.invert_matching && !pipes.options.xpub_manual_last_value
 }
 
-fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Membership) {
+fn apply_membership(distribution: &mut FanOut, pipes: &mut Pipes, change: Membership) {
     match change {
         Membership::Joined(group, pipe) => pipes.with_broadcast(group, |broadcast, _| broadcast.join(pipe)),
         Membership::Left(group, pipe) => distribution.leave(pipes, group, pipe),
@@ -440,7 +440,7 @@ impl NoticeRules {
 
     /// Handles the end of the pipe's subscription to `topic`. `last` is true if no other pipe has
     /// the topic.
-    fn applied(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
+    fn report_unsubscription(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
         if !self.hidden && !self.manual && (last || self.verboser) {
             notices.put_change(
                 SubscriptionChange { subscribe: false, topic, new: last },
@@ -451,7 +451,7 @@ impl NoticeRules {
     }
 
     /// Handles the end of the pipe's request for `topic`.
-    fn requested(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
+    fn report_request_end(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
         if !self.hidden && self.manual {
             notices.put_end(id, topic);
         }
@@ -473,7 +473,7 @@ impl Pattern for Publisher {
             }
         }
         self.distribution.wake_together(pipes);
-        self.readable(pipes, id);
+        self.handle_readable(pipes, id);
     }
 
     fn ready(&mut self, pipes: &mut Pipes, id: PipeId, _reconnected: bool) {
@@ -485,7 +485,7 @@ impl Pattern for Publisher {
         }
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+    fn handle_readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.take(pipes, id) {
             self.polled.leave_unfinished(id);
         }
@@ -501,7 +501,7 @@ impl Pattern for Publisher {
             self.last = None;
         }
         let Publisher { distribution, subscriptions, .. } = self;
-        subscriptions.ungroup(id, |change| regrouped(distribution, pipes, change));
+        subscriptions.ungroup(id, |change| apply_membership(distribution, pipes, change));
         self.distribution.detach(id);
         let manual = pipes.options.xpub_manual;
         self.subscriptions.leave(id, !self.hidden && !manual);

@@ -123,7 +123,7 @@ impl Radio {
         let mut index = 0;
         while let Some(id) = self.polled.next(&mut index, pipes) {
             let finished = self.take(pipes, id);
-            self.polled.was_read(&mut index, id, finished);
+            self.polled.record_read(&mut index, id, finished);
         }
     }
 
@@ -145,10 +145,10 @@ impl Pattern for Radio {
                 self.polled.add(id);
             }
         }
-        self.readable(pipes, id);
+        self.handle_readable(pipes, id);
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+    fn handle_readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.take(pipes, id) {
             self.polled.leave_unfinished(id);
         }

@@ -129,8 +129,8 @@ impl Pattern for Req {
         self.incoming.attach(pipe);
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        self.incoming.readable(pipe);
+    fn handle_readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
+        self.incoming.mark_readable(pipe);
         if matches!(self.state, ReqState::Idle | ReqState::Sending) {
             // No reply is awaited. The message would only be queued until the next request drops
             // it, and the end of its peer could not be noticed.

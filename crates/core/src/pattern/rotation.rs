@@ -223,7 +223,7 @@ impl FairQueue {
 
     /// Notes that the pipe may have messages. Ignores pipes that were not attached.
     #[inline]
-    pub(crate) fn readable(&mut self, pipe: PipeId) {
+    pub(crate) fn mark_readable(&mut self, pipe: PipeId) {
         if let Some(watch) = self.activity.get_mut(pipe.0 as usize)
             && *watch == PipeActivity::Idle
         {

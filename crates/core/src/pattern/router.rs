@@ -229,7 +229,7 @@ impl Pattern for Router {
         }
     }
 
-    fn readable(&mut self, pipes: &mut Pipes, id: PipeId) {
+    fn handle_readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.ignored.is_empty() {
             if self.ignored.contains(id) {
                 discard(pipes, id);
@@ -244,7 +244,7 @@ impl Pattern for Router {
                 self.reassign_id(pipes, &routing_id);
             }
         }
-        self.incoming.readable(id);
+        self.incoming.mark_readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {

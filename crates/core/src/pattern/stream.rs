@@ -76,8 +76,8 @@ impl Pattern for Stream {
         self.notify(pipes, id, &routing_id);
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
-        self.incoming.readable(id);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.mark_readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {

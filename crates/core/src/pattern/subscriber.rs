@@ -156,8 +156,8 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
         }
     }
 
-    fn readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
-        self.incoming.readable(id);
+    fn handle_readable(&mut self, _pipes: &mut Pipes, id: PipeId) {
+        self.incoming.mark_readable(id);
     }
 
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {

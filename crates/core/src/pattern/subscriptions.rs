@@ -388,8 +388,8 @@ impl PeerSubscriptions {
     /// Calls `found` with the subscribers of each topic that matches. A pipe or group with several
     /// matching topics occurs more than once.
     #[inline]
-    pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {
-        self.topics.each_match(subject, |subscribers| {
+    pub(crate) fn for_each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {
+        self.topics.for_each_match(subject, |subscribers| {
             found(subscribers);
             true
         });

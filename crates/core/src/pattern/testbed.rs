@@ -145,14 +145,14 @@ impl TestBed {
         for (index, body) in bodies.iter().enumerate() {
             peer.send(&mut Part::copied(body, index + 1 < N)).unwrap();
         }
-        self.pattern.pattern_mut().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
     }
 
     /// Sends SUBSCRIBE or CANCEL from the peer.
     pub(super) fn peer_subscribes(&mut self, id: PipeId, topic: &[u8], subscribe: bool) {
         let prefix = if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() };
         self.peer(id).send_command(&[prefix, topic].concat());
-        self.pattern.pattern_mut().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
     }
 
     /// The next message that has arrived at the peer.

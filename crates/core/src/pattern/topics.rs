@@ -267,7 +267,7 @@ impl<V> Topics<V> {
             return true;
         }
         let mut any = false;
-        self.each_match(subject, |_| {
+        self.for_each_match(subject, |_| {
             any = true;
             false
         });
@@ -277,9 +277,9 @@ impl<V> Topics<V> {
     /// Calls `found` with the value of every topic that is a prefix of `subject`, until it returns
     /// false.
     #[inline]
-    pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
+    pub(crate) fn for_each_match(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
         let Some(few) = self.slots.few(FEW) else {
-            return self.each_match_of_many(subject, found);
+            return self.for_each_match_of_many(subject, found);
         };
         for slot in few.iter().flatten() {
             // Check for the empty topic first, because it is the most frequent one.
@@ -290,7 +290,7 @@ impl<V> Topics<V> {
     }
 
     #[inline(never)]
-    fn each_match_of_many(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
+    fn for_each_match_of_many(&self, subject: &[u8], mut found: impl FnMut(&V) -> bool) {
         let mut at_slot = |slot: u32| match self.slots.get(slot) {
             Some(slot) => found(&slot.value),
             None => true,

@@ -6,7 +6,7 @@
 //! written.
 
 use super::PipeId;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 
 /// Longest name that its key represents completely.
 pub(super) const MAX_EXACT: usize = 16;
@@ -124,7 +124,7 @@ impl AddressCache {
     /// followed it the time before.
     #[inline(always)]
     pub(super) fn find(&mut self, key: IdKey) -> Option<CacheHit> {
-        if without(Rule::Names) {
+        if is_disabled(Rule::Names) {
             return None;
         }
         let last = self.place(self.last)?;

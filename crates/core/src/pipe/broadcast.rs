@@ -164,7 +164,7 @@ impl Broadcast {
             self.advance_chunk(pipes, |_, _| ());
         }
         self.log.append(body);
-        self.published(body.len());
+        self.handle_publication(body.len());
     }
 
     /// Does `prepare` and `send` in one step, if both have no decisions to make. Returns false if
@@ -179,7 +179,7 @@ impl Broadcast {
             && !self.followers.is_empty();
         if sure {
             self.log.append(body);
-            self.published(body.len());
+            self.handle_publication(body.len());
         }
         sure
     }
@@ -196,7 +196,7 @@ impl Broadcast {
     /// caller has called `make_room` for it.
     pub(crate) fn send_encoded(&mut self, parts: &[u8]) {
         self.log.append_encoded(parts);
-        self.published(parts.len());
+        self.handle_publication(parts.len());
     }
 
     /// Detaches all followers, because a large message follows. Calls `each` for each of them.
@@ -336,7 +336,7 @@ impl Broadcast {
     }
 
     #[inline]
-    fn published(&mut self, len: usize) {
+    fn handle_publication(&mut self, len: usize) {
         if self.followers.len() > MAX_OWNER_FOLLOWERS {
             if let Some(herd) = &self.log_readers {
                 herd.schedule_round();

@@ -135,7 +135,7 @@ impl Outgoing {
                 if !reply {
                     crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
-                self.flushed(link, start, flushed, patient);
+                self.handle_flush(link, start, flushed, patient);
             }
             Decision::Later(rest) => {
                 if connection.leave_to_residual(start, rest) {
@@ -198,7 +198,7 @@ impl Outgoing {
     }
 
     /// Handles the result of a flush by the owner, which began at `start`.
-    pub(super) fn flushed(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
+    pub(super) fn handle_flush(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = link else { return };
         let end = clock::ticks();
         if flushed.is_some() {
@@ -206,7 +206,7 @@ impl Outgoing {
         }
         record_flush(&mut self.flush, start, end, flushed);
         match flushed {
-            Some(Flushed::Drained) => self.pacer.caught_up(),
+            Some(Flushed::Drained) => self.pacer.record_catch_up(),
             // There is no stream. The next session writes all queued bytes when it begins.
             Some(Flushed::NoLink) => {}
             // The kernel is full or another thread is writing. In both cases the residual watch of
@@ -265,7 +265,7 @@ impl Outgoing {
             self.pacer.set_stuck(connection.writes());
         }
         if flushed.is_some() {
-            self.flushed(link, start, flushed, part.patient);
+            self.handle_flush(link, start, flushed, part.patient);
         }
         Ok(flushed.is_none())
     }

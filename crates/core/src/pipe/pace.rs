@@ -3,7 +3,7 @@
 
 use super::Store;
 use super::broadcast::LARGE;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::conn::{Connection, wait_for_room};
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
@@ -34,7 +34,7 @@ impl Pacer {
     /// some.
     pub(super) fn pace(&mut self, connection: &Arc<Connection>, store: &Store<FrameWriter>) {
         let Store::Queue(writer) = store else { return };
-        if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
+        if writer.unflushed_bytes() < PACE_BYTES || is_disabled(Rule::Pace) {
             return;
         }
         while writer.unflushed_bytes() >= PACE_BYTES && !self.is_stuck(connection.writes()) {
@@ -56,7 +56,7 @@ impl Pacer {
 
     #[inline(never)]
     fn pace_large(&mut self, store: &mut Store<FrameWriter>) {
-        if !without(Rule::Pace)
+        if !is_disabled(Rule::Pace)
             && let Store::Queue(writer) = store
             && writer.has_wire_bytes_in_flight(INPROC_PACE_BYTES)
         {
@@ -89,7 +89,7 @@ impl Pacer {
     }
 
     /// Notes that the kernel has all sent bytes.
-    pub(super) fn caught_up(&mut self) {
+    pub(super) fn record_catch_up(&mut self) {
         self.stuck_at = None;
     }
 

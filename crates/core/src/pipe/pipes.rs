@@ -9,7 +9,7 @@ use super::errands::PipesShared;
 use super::pipe_table::PipeTable;
 use super::send_checks::SendChecks;
 use super::{OnFull, Pipe, PipeId, Received, Target, Traffic};
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};

@@ -12,7 +12,7 @@
 
 use super::address_cache::IdKey;
 use super::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use crate::error::NoMemory;
 use crate::message::Message;
 use crate::queue::COPIED;
@@ -155,14 +155,14 @@ impl Routes {
     /// Keeps the route that the pattern returned after sending.
     #[inline]
     pub(crate) fn keep_out(&mut self, route: Route) {
-        let route = if without(Rule::Routes) { Route::NONE } else { route };
+        let route = if is_disabled(Rule::Routes) { Route::NONE } else { route };
         (self.out, self.next_target) = (route, route.next());
     }
 
     /// Keeps the route that the pattern returned after receiving.
     #[inline]
     pub(crate) fn keep_incoming(&mut self, route: Route) {
-        let route = if without(Rule::Routes) { Route::NONE } else { route };
+        let route = if is_disabled(Rule::Routes) { Route::NONE } else { route };
         (self.incoming, self.next_source) = (route, route.next());
     }
 }
@@ -201,7 +201,7 @@ impl Routes {
 
     /// Called after the last part of a message was sent.
     #[inline(always)]
-    fn sent(&mut self, pipes: &mut Pipes) {
+    fn record_send(&mut self, pipes: &mut Pipes) {
         if pipes.address_cache.message_target().is_some() {
             pipes.address_cache.finish();
             self.next_target = PipeId(NO_PIPE);
@@ -220,7 +220,7 @@ impl Routes {
         if !pipe.try_send_short(bytes, patient) {
             return false;
         }
-        self.sent(pipes);
+        self.record_send(pipes);
         true
     }
 
@@ -234,7 +234,7 @@ impl Routes {
         if !pipe.try_send_owned(message, patient) {
             return false;
         }
-        self.sent(pipes);
+        self.record_send(pipes);
         true
     }
 
@@ -245,7 +245,7 @@ impl Routes {
         }
         let Some(pipe) = self.pipe_out(pipes) else { return Ok(false) };
         pipe.send(part)?;
-        self.sent(pipes);
+        self.record_send(pipes);
         Ok(true)
     }
 

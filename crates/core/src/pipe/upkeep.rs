@@ -135,7 +135,7 @@ impl Pipe {
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let len = self.incoming.recv_last_into(buffer)?;
-        self.was_received();
+        self.record_receipt();
         Some(len)
     }
 
@@ -144,7 +144,7 @@ impl Pipe {
     #[inline(always)]
     pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let len = self.incoming.recv_last_message(message)?;
-        self.was_received();
+        self.record_receipt();
         Some(len)
     }
 

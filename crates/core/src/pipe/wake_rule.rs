@@ -29,7 +29,7 @@ impl WakeRule {
 
     /// Notes that a message, or a part of one, was sent to some receivers.
     #[inline]
-    pub(crate) fn after_send(&mut self) {
+    pub(crate) fn record_send(&mut self) {
         if self.rule.count() || self.wakeups.take_hint() {
             self.wake_by_rule();
         }

@@ -48,7 +48,7 @@ impl Guard {
             let Some(why) = objection(&verdict, wrap, path.filter(|_| is_ipc), is_ipc) else { continue };
             let what = format!("bind {} of {socket_type}, which is {}{why}", asked.endpoint, bound.endpoint);
             self.report_verdict(&verdict, "refuses", &what);
-            let why = format!("{}{why}", self.by(&verdict));
+            let why = format!("{}{why}", self.rule_label(&verdict));
             return Err(Denied { error: crate::error::Error::Os(errno::EACCES), why });
         }
         Ok(())

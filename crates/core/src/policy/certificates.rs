@@ -76,7 +76,7 @@ impl Certificates {
             })?),
         };
         let by = |what| format!("`{}`: {what}", wrap.name);
-        if let Some(lack) = side.lacks(&files) {
+        if let Some(lack) = side.missing_part(&files) {
             return Err(by(lack.to_owned()));
         }
         let own_paths = [&files.certificate, &files.key].into_iter().flatten().cloned().collect();
@@ -86,7 +86,7 @@ impl Certificates {
             Some(path) => {
                 let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 if all.0.pem.is_empty() && matches!(side, TlsRole::Client(_)) {
-                    return Err(format!("{}: it contains no certificate to trust", path.display()));
+                    return Err(format!("{}: the file contains no certificate to trust", path.display()));
                 }
                 // A fault in the only file is a fault of the whole set.
                 match all.0.faults.first() {
@@ -115,7 +115,7 @@ impl Certificates {
             asked.parsed,
             matches!(self.side, TlsRole::Server),
             options,
-            Arc::new(move || own.now().0),
+            Arc::new(move || own.current_config().0),
         )
     }
 
@@ -124,32 +124,32 @@ impl Certificates {
         if self.files.clients.is_none() {
             return true;
         }
-        let (config, revision) = self.now();
+        let (config, revision) = self.current_config();
         proof.passes(revision, |certificates| config.admits(certificates))
     }
 
     /// False if the authorities have changed and could not be read for a long time, so that new
     /// peers cannot be checked against them.
     pub(super) fn is_current(&self) -> bool {
-        drop(self.now());
+        drop(self.current_config());
         !lock(&self.known).authorities.has_failed_for(PATIENCE)
     }
 
     /// Returns the current configuration and its revision.
-    fn now(&self) -> (TlsConfig, u64) {
+    fn current_config(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let CertificateState { own: mine, authorities: theirs, .. } = &mut *known;
         let stay = |fault: String, what| {
-            drop(stderr_report::report_in_background(&format!("{fault}; {what} in force")))
+            drop(stderr_report::report_in_background(&format!("{fault}; the last valid {what} in force")))
         };
         let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
-            stay(fault, "the former certificate and key stay");
+            stay(fault, "certificate and key stay");
             false
         });
         let path = self.side.authorities(&self.files);
         let changed = theirs.refresh(|| path.map_or_else(|| Ok(Default::default()), |path| read(path)));
         let changed = changed.unwrap_or_else(|fault| {
-            stay(fault, "the former authorities stay");
+            stay(fault, "authorities stay");
             false
         });
         if changed {
@@ -162,7 +162,7 @@ impl Certificates {
                     known.revision += 1;
                     known.config = config.with_revision(known.revision);
                 }
-                Err(fault) => stay(fault, "the former certificates stay"),
+                Err(fault) => stay(fault, "certificates stay"),
             }
         }
         (known.config.clone(), known.revision)
@@ -174,7 +174,7 @@ impl CertificateState {
     fn report_faults(&mut self) {
         let faults = &self.authorities.get().faults;
         for fault in faults.iter().filter(|fault| !self.reported_faults.contains(fault)) {
-            drop(stderr_report::report_in_background(&format!("{fault}; it is not trusted")));
+            drop(stderr_report::report_in_background(&format!("{fault}; the file is not trusted")));
         }
         self.reported_faults.clone_from(faults);
     }
@@ -191,12 +191,12 @@ impl TlsRole {
     }
 
     /// Returns the missing part of a wrap for this side.
-    fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
+    fn missing_part(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
             TlsRole::Server if files.certificate.is_none() => {
-                Some("it has no `certificate` and `key`, which a server needs")
+                Some("a server needs `certificate` and `key`, which are missing")
             }
-            TlsRole::Client(_) if files.trust.is_none() => Some("it has no `trust`, which a client needs"),
+            TlsRole::Client(_) if files.trust.is_none() => Some("a client needs `trust`, which is missing"),
             _ => None,
         }
     }
@@ -310,7 +310,7 @@ fn append(path: &Path, all: &mut Vec<u8>) -> std::io::Result<()> {
     all.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_end(all)?;
     if length as u64 > LONGEST {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
     }
     Ok(())
 }

@@ -188,14 +188,14 @@ impl Gate {
         if keys && certificates {
             return Ok(());
         }
-        Err(Refusal("the list of clients has changed and cannot be read".to_owned()))
+        Err(Refusal("the list of clients changed and cannot be read".to_owned()))
     }
 
     /// Checks that the whole proof of a client is trusted.
     ///
     /// # Errors
     /// The part that is not trusted.
-    pub(crate) fn trusts(&self, proof: Option<&mut Proof>) -> Result<(), Refusal> {
+    pub(crate) fn check_proof(&self, proof: Option<&mut Proof>) -> Result<(), Refusal> {
         let mut nothing = Proof::default();
         let proof = proof.unwrap_or(&mut nothing);
         if self.trust.is_some() {
@@ -211,7 +211,7 @@ impl Gate {
 
     /// Checks if a peer may stay, after the ZAP handler has named its user or the policy has
     /// changed.
-    pub(crate) fn admits(&self, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
+    pub(crate) fn check_peer(&self, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
         let policy = self.policy()?;
         self.ask(&policy, stream, user_id)
     }
@@ -236,10 +236,10 @@ impl Gate {
         match verdict.action {
             Action::Refuse => {
                 self.guard.report_peer(&verdict, "refuses", &self.endpoint, &peer);
-                Err(Refusal(self.guard.by(&verdict)))
+                Err(Refusal(self.guard.rule_label(&verdict)))
             }
             Action::Warn => {
-                self.guard.report_peer(&verdict, "warns of", &self.endpoint, &peer);
+                self.guard.report_peer(&verdict, "warns about", &self.endpoint, &peer);
                 Ok(())
             }
             _ => Ok(()),

@@ -80,9 +80,9 @@ impl TrustState {
         match self.list.refresh(|| read(path)) {
             Ok(true) => self.report_faults(),
             Ok(false) => {}
-            Err(fault) => {
-                drop(stderr_report::report_in_background(&format!("{fault}; the former clients stay")))
-            }
+            Err(fault) => drop(stderr_report::report_in_background(&format!(
+                "{fault}; the last valid list of clients stays in force"
+            ))),
         }
     }
 
@@ -115,6 +115,6 @@ fn decode(found: Clients, path: &Path) -> (List, bool) {
             None => list.faults.push(format!("{}: {text} is not a key", path.display())),
         }
     }
-    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits no client"));
+    list.faults.iter_mut().for_each(|fault| fault.push_str("; it is ignored"));
     (list, !found.is_partial)
 }

@@ -53,7 +53,7 @@ pub(super) fn wrap_endpoint(
         return Ok(());
     }
     if is_datagram(asked.endpoint) {
-        return Err("udp has no handshake".into());
+        return Err("udp has no handshake, so it cannot be encrypted".into());
     }
     if is_raw(own) {
         return Err("the socket does not use ZMTP".into());
@@ -79,7 +79,7 @@ fn wrap_in_curve(wrap: &Wrap, asked: &PolicyRequest<'_>, options: &mut Options) 
     let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
     let pair = wrap.key.as_deref().map(keys::read_pair).transpose().map_err(|error| error.to_string())?;
     if asked.call == Call::Bind {
-        let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
+        let pair = pair.ok_or_else(|| format!("`{}`: a server needs `key`, which is missing", wrap.name))?;
         set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
         set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
         return set(CURVE_SECRETKEY, pair.secret.as_bytes());
@@ -90,7 +90,13 @@ fn wrap_in_curve(wrap: &Wrap, asked: &PolicyRequest<'_>, options: &mut Options) 
             let found = keys::read_public_keys(path).map_err(|error| error.to_string())?;
             match &found[..] {
                 [key] => key.clone(),
-                _ => return Err(format!("{} has {} keys, but needs one", path.display(), found.len())),
+                _ => {
+                    return Err(format!(
+                        "{} has {} keys, but must have exactly one",
+                        path.display(),
+                        found.len()
+                    ));
+                }
             }
         }
         None => return Err(format!("`servers` of `{}` has no key for this endpoint", wrap.name)),

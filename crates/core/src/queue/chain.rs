@@ -261,7 +261,7 @@ unsafe impl Sync for Handle {}
 
 impl Handle {
     /// True if both handles belong to the same chain.
-    pub(super) fn same(&self, other: &Handle) -> bool {
+    pub(super) fn is_same_chain(&self, other: &Handle) -> bool {
         self.0 == other.0
     }
 }

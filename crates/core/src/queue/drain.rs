@@ -82,7 +82,7 @@ impl ByteDrain {
 
     /// Returns the number of pending bytes at the last load of the tail. Loads the tail again if
     /// that number is 0.
-    fn known(&mut self) -> u64 {
+    fn known_pending_bytes(&mut self) -> u64 {
         match chain::bytes_ahead(self.tail, self.taken.bytes) {
             0 => self.pending(),
             known => known,
@@ -92,7 +92,7 @@ impl ByteDrain {
     /// Fills `out` with the pending bytes from the current position on. Returns the number of
     /// slices and of their bytes.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
-        let known = self.known();
+        let known = self.known_pending_bytes();
         let mut position = self.taken.position;
         let (mut count, mut bytes) = (0, 0);
         while count < out.len() && bytes < known {
@@ -110,7 +110,7 @@ impl ByteDrain {
     /// Appends up to `max` pending bytes to `out`, without taking them.
     #[cfg(test)]
     pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
-        let n = self.known().min(max as u64);
+        let n = self.known_pending_bytes().min(max as u64);
         let mut position = self.taken.position;
         // SAFETY: `n` bytes are published and not released.
         unsafe { position.pieces(n, |piece| out.extend_from_slice(piece)) };

@@ -413,7 +413,7 @@ impl LogReader {
         chain::bytes_ahead(self.tail, self.taken.bytes)
     }
 
-    fn known(&mut self) -> u64 {
+    fn known_pending_bytes(&mut self) -> u64 {
         match chain::bytes_ahead(self.tail, self.taken.bytes) {
             0 => self.pending(),
             known => known,
@@ -423,7 +423,7 @@ impl LogReader {
     /// Fills `out` with the pending bytes from the current place on. Returns the number of slices
     /// and of their bytes.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
-        let known = self.known();
+        let known = self.known_pending_bytes();
         let (mut chunk, mut at): (&Chunk, usize) = (&self.taken.chunk, self.taken.at);
         let (mut count, mut bytes) = (0, 0);
         while count < out.len() && bytes < known {

@@ -433,7 +433,7 @@ impl Producer {
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
         let all_published = chain::bytes_behind(tail, bytes) == 0;
         let all_consumed = chain::bytes_ahead(tail, consumed) == 0;
-        if !(all_published && all_consumed && self.shared.same(&consumer.shared)) {
+        if !(all_published && all_consumed && self.shared.is_same_chain(&consumer.shared)) {
             return false;
         }
         let first = consumer.detach_nodes();

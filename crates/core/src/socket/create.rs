@@ -39,8 +39,8 @@ impl Context {
         }
         pipes.io = site.clone().map(|site| site as _);
         if let Some(watch) = &watch {
-            watch.options(&pipes.options, 0);
-            watch.counts(&pipes.shared);
+            watch.set_options(&pipes.options, 0);
+            watch.set_counters(&pipes.shared);
         }
         Ok(Socket {
             inbox,

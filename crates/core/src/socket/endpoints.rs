@@ -393,7 +393,7 @@ impl Socket {
             #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => {}
             #[cfg(feature = "names")]
-            EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end()),
+            EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end_search()),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::InprocConnected(id) => {
                 self.detach(*id);
@@ -475,7 +475,7 @@ impl Socket {
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
             #[cfg(feature = "names")]
-            EndpointKind::ConnectedName(finder) => drop(finder.end()),
+            EndpointKind::ConnectedName(finder) => drop(finder.end_search()),
             _ => {}
         }
     }

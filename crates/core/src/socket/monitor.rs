@@ -15,7 +15,7 @@ use tautline_proto::SocketType;
 struct FirstVersion(Socket);
 
 impl EventSink for FirstVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
+    fn report_event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
         let value = values.first().copied().unwrap_or(0);
         let mut head = [0; 6];
         head[..2].copy_from_slice(&(event as u16).to_ne_bytes());
@@ -33,7 +33,7 @@ impl EventSink for FirstVersion {
 struct SecondVersion(Socket);
 
 impl EventSink for SecondVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
+    fn report_event(&mut self, event: u32, values: &[u64], ends: &Ends, _: &EventDetails<'_>) {
         send_numbered_event(&mut self.0, event, values, &[ends.local().as_bytes(), ends.remote().as_bytes()]);
     }
 
@@ -49,7 +49,7 @@ impl EventSink for SecondVersion {
 struct ThirdVersion(Socket);
 
 impl EventSink for ThirdVersion {
-    fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
+    fn report_event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
         let reason = about.reason(event, values.first().copied().unwrap_or(0));
         let KnownPeer { routing_id, host, user_id } = about.peer;
         let (local, remote) = (ends.local().as_bytes(), ends.remote().as_bytes());

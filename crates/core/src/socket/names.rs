@@ -26,7 +26,7 @@ impl Drop for NameBinding {
         if let Some(path) = self.registration.ipc().strip_prefix("ipc://") {
             let _ = std::fs::remove_file(path);
         }
-        self.directory.unregistered(self.registration.id());
+        self.directory.unregister(self.registration.id());
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
     socket.show_endpoints();
     socket.show_endpoint(endpoint, endpoint, false);
     if let Err(error) = directory.follow(name, &follower) {
-        drop(finder.end());
+        drop(finder.end_search());
         socket.show_endpoints();
         return Err(error);
     }

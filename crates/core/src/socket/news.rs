@@ -38,7 +38,7 @@ impl Socket {
             arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
         }
         for token in arrived.drain(..) {
-            self.pattern.pattern_mut().readable(&mut self.pipes, PipeId(token));
+            self.pattern.pattern_mut().handle_readable(&mut self.pipes, PipeId(token));
             self.remove_closed_pipes();
         }
         self.found.arrived = arrived;
@@ -62,12 +62,12 @@ impl Socket {
                 let id = PipeId(token);
                 if let Some(pipe) = self.pipes.get(id) {
                     pipe.rearm_readable();
-                    self.pattern.pattern_mut().readable(&mut self.pipes, id);
+                    self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
                 }
             }
             News::Refused(connection) => {
                 if let Some(site) = &self.site {
-                    site.refusal_noted(connection);
+                    site.handle_refusal_notice(connection);
                 }
             }
             News::Ended(connection) => {
@@ -83,7 +83,7 @@ impl Socket {
                     && !hiccup.is_empty()
                 {
                     pipe.queue_event_message(&hiccup);
-                    self.pattern.pattern_mut().readable(&mut self.pipes, id);
+                    self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
                 }
             }
             News::LockRequested => {}
@@ -170,7 +170,7 @@ impl Socket {
         }
         self.show_peer(id);
         if self.pipes.get(id).is_some() {
-            self.pattern.pattern_mut().readable(&mut self.pipes, id);
+            self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
         }
     }
 
@@ -179,7 +179,7 @@ impl Socket {
         self.pipes.end(id);
         self.show_end(id);
         self.ending.push(id);
-        self.pattern.pattern_mut().readable(&mut self.pipes, id);
+        self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
     }
 
     /// Detaches the pipes without a peer that have been read empty.

@@ -20,21 +20,21 @@ impl Socket {
     /// Reports changed options or subscriptions.
     pub(super) fn show_options(&self) {
         if let Some(watch) = &self.watch {
-            watch.options(&self.pipes.options, self.pattern.topics_count().unwrap_or(0));
+            watch.set_options(&self.pipes.options, self.pattern.topics_count().unwrap_or(0));
         }
     }
 
     /// Reports an endpoint that is about to be served, by this name.
     pub(super) fn show_endpoint(&self, given: &str, name: &str, bound: bool) {
         if let Some(watch) = &self.watch {
-            watch.endpoint(given, name, bound);
+            watch.add_endpoint(given, name, bound);
         }
     }
 
     /// Reports a connected endpoint. Events use its canonical text.
     pub(super) fn show_connected(&self, given: &str, endpoint: &Endpoint) {
         if let Some(watch) = &self.watch {
-            watch.endpoint(given, &endpoint.to_string(), false);
+            watch.add_endpoint(given, &endpoint.to_string(), false);
         }
     }
 
@@ -50,7 +50,7 @@ impl Socket {
         if let Some(watch) = &self.watch
             && let (Some(peer), Some(sight)) = (self.pipes.describe(id), self.pipes.probe(id))
         {
-            watch.attached(peer, sight);
+            watch.add_peer(peer, sight);
         }
     }
 
@@ -59,8 +59,8 @@ impl Socket {
         if let Some(watch) = &self.watch
             && let Some(peer) = self.pipes.describe(id)
         {
-            watch.described(peer);
-            watch.reconnected(self.reconnects);
+            watch.update_peer(peer);
+            watch.set_reconnects(self.reconnects);
         }
     }
 
@@ -74,14 +74,14 @@ impl Socket {
     /// Reports a pipe whose peer is gone.
     pub(super) fn show_end(&self, id: PipeId) {
         if let Some(watch) = &self.watch {
-            watch.ended(id);
+            watch.mark_peer_ended(id);
         }
     }
 
     /// Reports a removed pipe.
     pub(super) fn show_removed(&self, id: PipeId) {
         if let Some(watch) = &self.watch {
-            watch.removed(id, self.pipes.losses().1);
+            watch.remove_peer(id, self.pipes.losses().1);
         }
     }
 }

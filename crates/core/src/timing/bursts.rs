@@ -4,7 +4,7 @@
 use super::HABIT;
 use super::flush::times;
 use super::write_time::current;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 
 /// After this many correctly predicted bursts in a row, the next burst may be held. If that burst
 /// is shorter than predicted, even its first message waits for the I/O thread.
@@ -61,7 +61,7 @@ impl Bursts {
         elsewhere: u64,
     ) -> (bool, u32) {
         let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
-        if without(Rule::Bursts) {
+        if is_disabled(Rule::Bursts) {
             self.left_queued &= pause <= times().quiet;
             self.seen = now;
             (self.sure, self.held) = (0, false);
@@ -75,7 +75,7 @@ impl Bursts {
             let streamed = self.seen.saturating_sub(self.began) > times().stream && pause < times().stream;
             if whole || pause > usual / 4 {
                 self.begin(now, since, length, cost);
-                self.held = self.holds(pause, cost);
+                self.held = self.can_hold(pause, cost);
             } else if since > 1 {
                 self.sure /= 2;
             }
@@ -117,9 +117,9 @@ impl Bursts {
     }
 
     /// True if a burst that has just begun after `pause` may be held.
-    pub(super) fn holds(&self, pause: u64, cost: u64) -> bool {
+    pub(super) fn can_hold(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
-        !without(Rule::Hold)
+        !is_disabled(Rule::Hold)
             && equal
             && self.sure >= SURE_ENOUGH
             && self.span < cost

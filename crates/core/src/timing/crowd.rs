@@ -7,7 +7,7 @@
 //! resource. `Pipe` notes its flushes here, and asks this rule before the flush rule (`flush`).
 
 use super::flush::times;
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::cell::Cell;
 
 /// Up to this number of connections do not form a crowd.
@@ -113,7 +113,7 @@ pub(crate) fn is_active() -> bool {
 /// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
 /// to reply.
 pub(crate) fn record_flush(connection: usize, start: u64, end: u64) {
-    if !without(Rule::Crowd) {
+    if !is_disabled(Rule::Crowd) {
         change(|crowd| crowd.record_flush(connection, start, end));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use super::bursts::Deferred;
 use super::pace::{Pace, weigh};
 use super::write_time::{self, current};
 use super::{LULL_NS, RARE_INTERVAL, SEGMENT, WAKE, supervisor};
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::sync::OnceLock;
 
 /// Number of pending bytes that always justifies a write: one segment without the headers. A few
@@ -161,7 +161,7 @@ impl FlushRule {
             return Decision::Flush;
         }
         let elsewhere = self.take_write_time();
-        let alone = self.comes_alone(now, elsewhere);
+        let alone = self.learn_pace(now, elsewhere);
         if self.blocked {
             // An owner that waits for the kernel has not reached the end of a burst.
             self.bursts.resume(now);
@@ -188,11 +188,11 @@ impl FlushRule {
     fn take_write_time(&mut self) -> u64 {
         let total = current().total;
         let elsewhere = total.saturating_sub(std::mem::replace(&mut self.spent, total));
-        if without(Rule::Elsewhere) { 0 } else { elsewhere }
+        if is_disabled(Rule::Elsewhere) { 0 } else { elsewhere }
     }
 
     /// Learns the pace of the messages since the last look. Returns true if messages come alone.
-    fn comes_alone(&mut self, now: u64, elsewhere: u64) -> bool {
+    fn learn_pace(&mut self, now: u64, elsewhere: u64) -> bool {
         let times = times();
         if self.unflushed_messages == 1 {
             let lead = now.saturating_sub(self.last).saturating_sub(elsewhere);
@@ -212,12 +212,12 @@ impl FlushRule {
         if interval < times.busy_longest {
             self.interval = (self.interval * 3 + interval) / 4;
         }
-        !without(Rule::Alone) && !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
+        !is_disabled(Rule::Alone) && !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
     }
 
     /// True if the sender sends as fast as its own work allows.
     fn is_busy(&self) -> bool {
-        !without(Rule::Busy) && self.pace.is_set_by_work(self.interval)
+        !is_disabled(Rule::Busy) && self.pace.is_set_by_work(self.interval)
     }
 
     /// Returns the ticks for which the thread does other work before it writes again. 0 if it may

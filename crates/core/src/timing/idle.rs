@@ -31,7 +31,7 @@
 //! Inputs are times in clock ticks. [`Spin`] reads the clock for its callers.
 
 use super::{RARE_INTERVAL, SLICE, WAKE};
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -102,7 +102,7 @@ impl FailedSpins {
     }
 
     fn expects_to_sleep(self) -> bool {
-        self.0 >= FAILED_SPINS_LIMIT && !without(Rule::Vain)
+        self.0 >= FAILED_SPINS_LIMIT && !is_disabled(Rule::Vain)
     }
 }
 
@@ -140,7 +140,7 @@ impl YieldLosses {
             self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(RARE_INTERVAL);
         let is_much = due > times.high_loss * u64::from(RARE_INTERVAL);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
-        if is_much && !without(Rule::Losses) && (away > times.high_loss || starved()) {
+        if is_much && !is_disabled(Rule::Losses) && (away > times.high_loss || starved()) {
             self.no_spin_before.store(now + due, Relaxed);
         }
     }
@@ -275,7 +275,7 @@ impl Pause {
     /// Called when the receiver has found no message and is about to wait. `received` and `sent`
     /// are its total numbers of parts. Returns true after a pause; the receiver should then look
     /// again. `arrived` returns a count that changes with each arriving message.
-    pub(crate) fn before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
+    pub(crate) fn pause_before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
         let now = clock::ticks();
         self.ticks = self.next(now, received, sent);
         self.last = now;

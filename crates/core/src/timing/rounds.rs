@@ -8,7 +8,7 @@
 
 use super::flush::FULL_BYTES;
 use super::{SLICE, WAKE, supervisor};
-use crate::ablation::{Rule, without};
+use crate::ablation::{Rule, is_disabled};
 use std::time::Duration;
 
 /// Shortest rest of the sweep. If the rest would be shorter, the next round begins at once, because
@@ -21,7 +21,7 @@ const SHORTEST_OF_LOG: Duration = Duration::from_nanos(WAKE);
 const LITTLE_BYTES: u64 = FULL_BYTES / 16;
 
 fn pause_after(took: Duration) -> Duration {
-    if without(Rule::Rests) { Duration::ZERO } else { (took / 2).min(Duration::from_nanos(SLICE)) }
+    if is_disabled(Rule::Rests) { Duration::ZERO } else { (took / 2).min(Duration::from_nanos(SLICE)) }
 }
 
 /// Returns the sweep's rest after a round of `took` that wrote `bytes` bytes of `connections`
@@ -43,7 +43,7 @@ pub(crate) fn pause_after_sweep(
 /// a round would only check the bytes that it left.
 pub(crate) fn pause_after_log_round(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
-    let rests = streams && grown < FULL_BYTES && !without(Rule::Rests);
+    let rests = streams && grown < FULL_BYTES && !is_disabled(Rule::Rests);
     if rests { pause_after(took).max(SHORTEST_OF_LOG) } else { Duration::ZERO }
 }
 

@@ -151,7 +151,7 @@ impl SocketWatch {
     }
 
     /// Reports the current options, and the number of subscribed topics.
-    pub(crate) fn options(&self, options: &Options, subscriptions: usize) {
+    pub(crate) fn set_options(&self, options: &Options, subscriptions: usize) {
         let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
         let socket = &mut lock(&self.state).socket;
         socket.send_hwm = options.send_hwm.into();
@@ -172,13 +172,13 @@ impl SocketWatch {
     }
 
     /// Sets the counters that the owner keeps for all of its pipes.
-    pub(crate) fn counts(&self, left: &Arc<PipesShared>) {
+    pub(crate) fn set_counters(&self, left: &Arc<PipesShared>) {
         left.record_unroutable_ids();
         lock(&self.state).left = Some(left.clone());
     }
 
     /// Adds an endpoint, before it is served. `name` is its name in events.
-    pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
+    pub(crate) fn add_endpoint(&self, given: &str, name: &str, bound: bool) {
         let mut state = lock(&self.state);
         let SocketWatchState { socket, endpoints, .. } = &mut *state;
         let context = socket.context;
@@ -213,7 +213,7 @@ impl SocketWatch {
     }
 
     /// Adds a peer that has connected, or that is being connected to.
-    pub(crate) fn attached(&self, peer: Peer, sight: PipeProbe) {
+    pub(crate) fn add_peer(&self, peer: Peer, sight: PipeProbe) {
         let mut state = lock(&self.state);
         if let Some(connection) = &sight.connection {
             let is_same = |known: &PeerWatch| {
@@ -233,7 +233,7 @@ impl SocketWatch {
     }
 
     /// Updates all facts about a peer except its counters.
-    pub(crate) fn described(&self, peer: Peer) {
+    pub(crate) fn update_peer(&self, peer: Peer) {
         let mut state = lock(&self.state);
         if let Some(known) = state.peers.get_mut(&(peer.id as u32)) {
             known.describe(peer);
@@ -241,19 +241,19 @@ impl SocketWatch {
     }
 
     /// Sets the number of reconnects, of all peers together.
-    pub(crate) fn reconnected(&self, reconnects: u64) {
+    pub(crate) fn set_reconnects(&self, reconnects: u64) {
         lock(&self.state).socket.reconnects = reconnects;
     }
 
     /// Notes that a peer has left. There may still be unread messages from it.
-    pub(crate) fn ended(&self, id: PipeId) {
+    pub(crate) fn mark_peer_ended(&self, id: PipeId) {
         if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
             known.peer.state = PeerState::Gone;
         }
     }
 
     /// Removes a peer. `lost` is the total number of messages lost with peers.
-    pub(crate) fn removed(&self, id: PipeId, lost: u64) {
+    pub(crate) fn remove_peer(&self, id: PipeId, lost: u64) {
         let mut state = lock(&self.state);
         state.socket.lost = lost;
         if let Some(mut gone) = state.peers.remove(&id.0) {
@@ -272,7 +272,7 @@ impl SocketWatch {
     }
 
     /// Notes that the socket is closed, before its pipes are.
-    pub(crate) fn closed(&self) {
+    pub(crate) fn mark_closed(&self) {
         let route = lock(&self.route).take();
         drop(route);
         let mut state = lock(&self.state);

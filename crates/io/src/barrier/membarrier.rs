@@ -35,7 +35,7 @@ pub(super) fn heavy() {
         prepare();
     }
     if MODE.load(Relaxed) == ASYMMETRIC && membarrier(EXPEDITED).is_err() {
-        revoked();
+        handle_revocation();
     }
     fence(SeqCst);
 }
@@ -53,7 +53,7 @@ pub(super) fn prepare() {
 /// thread that has just passed `light` without a fence gets the time to empty its store buffer,
 /// which takes well under a microsecond of running, or one context switch.
 #[cold]
-fn revoked() {
+fn handle_revocation() {
     if membarrier(REGISTER).is_ok() && membarrier(EXPEDITED).is_ok() {
         return;
     }

@@ -18,18 +18,18 @@ const MONOTONIC: u8 = 2;
 
 #[inline]
 pub(super) fn ticks() -> u64 {
-    if SOURCE.load(Relaxed) == COUNTER { counter() } else { other() }
+    if SOURCE.load(Relaxed) == COUNTER { counter() } else { read_slow() }
 }
 
 /// Compares the counter with the monotonic clock over 2 ms. Both ends are read to some 20 ns, which
 /// makes the rate accurate to some 20 ppm.
 pub(super) fn measure() -> Rate {
-    if !trusted() {
+    if !is_trusted() {
         return Rate::UNITY;
     }
-    let (first_tick, first_nano) = simultaneous();
+    let (first_tick, first_nano) = read_both_clocks();
     crate::thread::sleep(Duration::from_millis(2));
-    let (last_tick, last_nano) = simultaneous();
+    let (last_tick, last_nano) = read_both_clocks();
     let ticks = u128::from(last_tick.saturating_sub(first_tick));
     let nanos = u128::from(last_nano.saturating_sub(first_nano));
     let factor = |of: u128, per: u128| u64::try_from((of << 32) / per.max(1)).unwrap_or(u64::MAX).max(1);
@@ -38,7 +38,7 @@ pub(super) fn measure() -> Rate {
 
 /// Reads both clocks at one moment. Of several tries, takes the one with the shortest time between
 /// the two reads, because the others were interrupted.
-fn simultaneous() -> (u64, u64) {
+fn read_both_clocks() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
         let before = counter();
@@ -52,8 +52,8 @@ fn simultaneous() -> (u64, u64) {
 }
 
 #[cold]
-fn other() -> u64 {
-    if trusted() { counter() } else { monotonic_nanos() }
+fn read_slow() -> u64 {
+    if is_trusted() { counter() } else { monotonic_nanos() }
 }
 
 #[inline]
@@ -62,7 +62,7 @@ fn counter() -> u64 {
     unsafe { _rdtsc() }
 }
 
-fn trusted() -> bool {
+fn is_trusted() -> bool {
     let known = SOURCE.load(Relaxed);
     if known != UNKNOWN {
         return known == COUNTER;

@@ -26,7 +26,7 @@ fn hold(resolver: &Resolver) -> mpsc::Sender<()> {
 
 #[test]
 fn localhost_is_the_loopback() {
-    let resolver = Resolver::named("test/resolver");
+    let resolver = Resolver::with_name("test/resolver");
     let addresses = ask(&resolver, "localhost", AcceptedFamily::V4).unwrap();
     assert_eq!(addresses, ["127.0.0.1:5555".parse().unwrap()]);
     let any = ask(&resolver, "localhost", AcceptedFamily::Any).unwrap();

@@ -42,10 +42,10 @@ fn ask_one(server: SocketAddr, name: &str, kind: TYPE) -> Result<Reply, String> 
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer".to_owned(),
         _ => error.to_string(),
     };
-    let mut message = by_datagram(server, &question).map_err(said)?;
+    let mut message = query_udp(server, &question).map_err(said)?;
     if has_flag(&message, PacketFlag::TRUNCATION) {
-        message = by_stream(server, &question).map_err(said)?;
-        if !answers(&message, &question) {
+        message = query_tcp(server, &question).map_err(said)?;
+        if !is_answer_to(&message, &question) {
             return Err("the answer belongs to another question".to_owned());
         }
     }
@@ -77,7 +77,7 @@ fn question(id: u16, name: &str, kind: TYPE) -> Option<Vec<u8>> {
     packet.build_bytes_vec().ok()
 }
 
-fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+fn query_udp(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -99,13 +99,13 @@ fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
             received => received?,
         };
         // Any other datagram is late or forged.
-        if answers(&message[..length], question) {
+        if is_answer_to(&message[..length], question) {
             return Ok(message[..length].to_vec());
         }
     }
 }
 
-fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+fn query_tcp(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -119,7 +119,7 @@ fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// True if a message is an answer to this question.
-fn answers(message: &[u8], question: &[u8]) -> bool {
+fn is_answer_to(message: &[u8], question: &[u8]) -> bool {
     let (Some(asked), true) = (question.get(HEADER..), has_flag(message, PacketFlag::RESPONSE)) else {
         return false;
     };

@@ -215,7 +215,7 @@ fn entries_of_other_hosts_need_no_program() {
     // The new entry replaces the old one.
     mirror(&scratch.0, "there", &entry_of(ID, "tcp://h:2")).unwrap();
     assert_eq!(mirrored(&scratch.0).unwrap()[0].1.remote, ["tcp://h:2"]);
-    unmirror(&scratch.0, "there", &entry).unwrap();
+    remove_mirrored(&scratch.0, "there", &entry).unwrap();
     assert_eq!(scratch.resolve("orders"), []);
     for (name, host, id) in [
         ("..", "h", ID),
@@ -241,7 +241,7 @@ fn entries_are_not_written_through_links_or_over_other_files() {
         let entry = entry_of(id, "tcp://10.9.9.9:1");
         let refused = mirror(&scratch.0, "there", &entry).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-        assert!(unmirror(&scratch.0, "there", &entry).is_err());
+        assert!(remove_mirrored(&scratch.0, "there", &entry).is_err());
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     assert_eq!(fs::read_to_string(folder.join("bbbbbbbbbbbb@there")).unwrap(), "mine");

@@ -69,7 +69,7 @@ fn hint(socket: &Socket, level: Level, rule: &'static str, weight: u64) -> Hint 
 }
 
 impl Hint {
-    fn says(self, what: String, evidence: String, advice: impl Into<String>) -> Option<Hint> {
+    fn with_text(self, what: String, evidence: String, advice: impl Into<String>) -> Option<Hint> {
         Some(Hint { what, evidence, advice: advice.into(), ..self })
     }
 

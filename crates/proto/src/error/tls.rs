@@ -84,19 +84,21 @@ impl fmt::Display for TlsFault {
             Self::Incompatible => "the two ends have no common TLS version or cipher",
             Self::Untrusted => "the peer's certificate is not trusted",
             Self::Expired => "the peer's certificate has expired, or is not valid yet",
-            Self::OtherName => "the peer's certificate has another name",
+            Self::OtherName => "the peer's certificate is for another name",
             Self::BadCertificate => "the peer's certificate is malformed, revoked, or for another purpose",
-            Self::NoCertificate => "the peer shows no certificate",
+            Self::NoCertificate => "the peer sent no certificate",
             Self::Refused(45) => "the peer refuses our certificate: it has expired",
-            Self::Refused(48) => "the peer refuses our certificate: it does not trust it",
-            Self::Refused(116) => "the peer refuses us: it wants a certificate",
+            Self::Refused(48) => "the peer does not trust our certificate",
+            Self::Refused(116) => "the peer requires a certificate from us",
             // The authority has the name of a trusted authority but a different key.
-            Self::Refused(51) => "the peer refuses our certificate or key: a signature does not verify",
+            Self::Refused(51) => "the peer refuses our certificate: a signature is invalid",
             Self::Refused(42..=44 | 46) => "the peer refuses our certificate",
-            Self::Refused(70) => "the peer refuses our version of TLS",
-            Self::Refused(alert) => return write!(f, "the peer refuses our TLS by its alert {alert}"),
-            Self::UnexpectedTls => "the peer speaks TLS, and this end does not",
-            Self::Broken => "the peer breaks the rules of TLS",
+            Self::Refused(70) => "the peer does not support our TLS version",
+            Self::Refused(alert) => {
+                return write!(f, "the peer refuses the TLS handshake with alert {alert}");
+            }
+            Self::UnexpectedTls => "the peer uses TLS, but this end does not",
+            Self::Broken => "the peer violated TLS",
         })
     }
 }
@@ -127,6 +129,6 @@ mod tests {
             assert_eq!(TlsFault::from_code(code), None, "{code:#x}");
         }
         assert_eq!(TlsFault::Refused(48).code(), 0x5441_3130);
-        assert_eq!(TlsFault::Refused(80).to_string(), "the peer refuses our TLS by its alert 80");
+        assert_eq!(TlsFault::Refused(80).to_string(), "the peer refuses the TLS handshake with alert 80");
     }
 }

@@ -78,9 +78,9 @@ fn golden_3_1() {
     let mut session = session_with_id(SocketType::Dealer, b"abc");
     assert_eq!(drain(&mut session), b"\xff\0\0\0\0\0\0\0\x04\x7f");
     assert_eq!(session.input(&SIGNATURE[..9]), Ok(9));
-    assert!(!session.started());
+    assert!(!session.has_started());
     assert_eq!(session.input(&SIGNATURE[9..]), Ok(1));
-    assert!(session.started());
+    assert!(session.has_started());
     assert_eq!(drain(&mut session), b"\x03");
     assert_eq!(session.input(b"\x03"), Ok(1));
     assert_eq!(drain(&mut session), greeting(3, 1)[11..]);
@@ -163,7 +163,7 @@ fn golden_1_0() {
         let mut session = session_with_id(SocketType::Dealer, b"abc");
         let traffic = join(&[input, b"\x02\0x"]);
         assert_eq!(session.input(&traffic), Ok(input.len()));
-        assert!(session.started());
+        assert!(session.has_started());
         assert_eq!(drain(&mut session), b"\xff\0\0\0\0\0\0\0\x04\x7fabc");
         let established = session.take_established().unwrap();
         assert_eq!(established.version, Version::V1);

@@ -35,9 +35,9 @@ impl fmt::Display for BadCredentials {
         f.write_str(match self {
             Self::Certificate => "the certificate is missing or not valid PEM",
             Self::Key => "the key is missing, not valid PEM, or of an unsupported kind",
-            Self::KeyMismatch => "the key belongs to another certificate",
+            Self::KeyMismatch => "the key does not match the certificate",
             Self::Trust => "the trusted certificates are missing, or one of them is not valid PEM",
-            Self::Name => "no certificate can have the name of the server",
+            Self::Name => "the name of the server is not valid in a certificate",
         })
     }
 }

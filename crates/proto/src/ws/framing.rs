@@ -67,7 +67,7 @@ impl Sealer {
         }
     }
 
-    pub(super) fn exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 

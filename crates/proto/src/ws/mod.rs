@@ -110,7 +110,7 @@ impl WebSocket {
     }
 
     /// Completes the opening with this protocol, and generates the peer's greeting.
-    fn opened(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
+    fn complete_opening(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
         out.extend_from_slice(&greeting::signature(0));
         match protocol {
             Protocol::Mechanism => {
@@ -172,7 +172,7 @@ impl Stage for WebSocket {
             Phase::Opening(opening) => match opening.push(wire, &mut self.http) {
                 Ok(None) => Ok(()),
                 Ok(Some((protocol, rest))) => {
-                    self.opened(protocol, out);
+                    self.complete_opening(protocol, out);
                     self.open_frames(&rest, out)
                 }
                 Err(clause) => Err(self.fail(clause.into())),
@@ -190,7 +190,7 @@ impl Stage for WebSocket {
     }
 
     fn is_out_of_memory(&self) -> bool {
-        self.sealer.exhausted()
+        self.sealer.is_exhausted()
     }
 
     fn has_output(&self) -> bool {

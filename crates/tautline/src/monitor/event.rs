@@ -283,20 +283,20 @@ impl fmt::Display for EventKind {
         let (text, errno) = match self {
             EventKind::Connected => ("connected", None),
             EventKind::ConnectDelayed => ("connecting", None),
-            EventKind::ConnectRetried { after } => return write!(f, "connecting again after {after:?}"),
+            EventKind::ConnectRetried { after } => return write!(f, "reconnecting after {after:?}"),
             EventKind::Listening => ("listening", None),
-            EventKind::BindFailed(errno) => ("not bound", Some(*errno)),
+            EventKind::BindFailed(errno) => ("bind failed", Some(*errno)),
             EventKind::Accepted => ("accepted", None),
-            EventKind::AcceptFailed(errno) => ("not accepted", Some(*errno)),
+            EventKind::AcceptFailed(errno) => ("accept failed", Some(*errno)),
             EventKind::Closed => ("closed", None),
-            EventKind::CloseFailed(errno) => ("not closed", Some(*errno)),
+            EventKind::CloseFailed(errno) => ("close failed", Some(*errno)),
             EventKind::Disconnected => ("disconnected", None),
-            EventKind::HandshakeSucceeded => ("handshake done", None),
+            EventKind::HandshakeSucceeded => ("handshake succeeded", None),
             EventKind::HandshakeFailed(reason) => return write!(f, "handshake failed: {reason}"),
             EventKind::TopicRefused => ("topic refused", None),
-            EventKind::NameChanged => ("name", None),
-            EventKind::ResolverFailed(errno) => ("name away", Some(*errno)),
-            EventKind::Stopped => ("no more events", None),
+            EventKind::NameChanged => ("name changed", None),
+            EventKind::ResolverFailed(errno) => ("resolver failed", Some(*errno)),
+            EventKind::Stopped => ("monitoring stopped", None),
             EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
         };
         f.write_str(text)?;
@@ -308,18 +308,18 @@ impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HandshakeError::Io(errno) => tautline_core::system_error(*errno).fmt(f),
-            HandshakeError::Protocol(0x1000_0003) => f.write_str("the keys do not go together"),
-            HandshakeError::Protocol(0x1000_0018) => f.write_str("the peer's properties make no sense"),
-            HandshakeError::Protocol(0x1100_0001) => f.write_str("a key is wrong"),
-            HandshakeError::Protocol(0x1100_0002) => f.write_str("the peer has another security mechanism"),
+            HandshakeError::Protocol(0x1000_0003) => f.write_str("the CURVE key exchange failed"),
+            HandshakeError::Protocol(0x1000_0018) => f.write_str("the peer's metadata is invalid"),
+            HandshakeError::Protocol(0x1100_0001) => f.write_str("a CURVE key is wrong"),
+            HandshakeError::Protocol(0x1100_0002) => f.write_str("the peer uses another security mechanism"),
             HandshakeError::Protocol(code @ 0x2000_0000..0x3000_0000) => {
-                write!(f, "the authentication handler answered nonsense ({code:#x})")
+                write!(f, "the authentication handler sent an invalid reply ({code:#x})")
             }
             HandshakeError::Protocol(code) => match TlsFault::from_code(*code) {
                 Some(fault) => fault.fmt(f),
-                None => write!(f, "the peer speaks something else ({code:#x})"),
+                None => write!(f, "the peer violated ZMTP ({code:#x})"),
             },
-            HandshakeError::Refused(300) => f.write_str("refused for now"),
+            HandshakeError::Refused(300) => f.write_str("refused temporarily"),
             HandshakeError::Refused(400) => f.write_str("refused"),
             HandshakeError::Refused(status) => write!(f, "the authentication handler failed ({status})"),
         }
@@ -338,10 +338,9 @@ mod tests {
     #[test]
     fn events_are_read() {
         let event =
-            Event::read(&parts(&[0x4, 1, 250], &["", "tcp://127.0.0.1:1", "", "", "", "after 250 ms"]))
-                .unwrap();
+            Event::read(&parts(&[0x4, 1, 250], &["", "tcp://127.0.0.1:1", "", "", "", "in 250 ms"])).unwrap();
         assert_eq!(event.kind, EventKind::ConnectRetried { after: Duration::from_millis(250) });
-        assert_eq!(event.to_string(), "connecting again after 250ms (tcp://127.0.0.1:1)");
+        assert_eq!(event.to_string(), "reconnecting after 250ms (tcp://127.0.0.1:1)");
         let event = Event::read(&parts(&[0x10000, 2, 5, 6], &["a", "b", "", "", "", ""])).unwrap();
         assert_eq!(event.kind, EventKind::Other { number: 0x10000, values: vec![5, 6] });
         assert_eq!(event.to_string(), "event 0x10000 [5, 6] (a - b)");
@@ -352,10 +351,10 @@ mod tests {
 
     #[test]
     fn the_peer_and_the_cause_are_read() {
-        let texts = ["a", "b", "joe", "10.0.0.7", "user", "the peer has ended it"];
+        let texts = ["a", "b", "joe", "10.0.0.7", "user", "the peer closed the connection"];
         let event = Event::read(&parts(&[0x200, 1, 9], &texts)).unwrap();
         assert_eq!((&event.routing_id[..], &*event.host, &*event.user_id), (&b"joe"[..], "10.0.0.7", "user"));
-        assert_eq!(event.to_string(), "disconnected: the peer has ended it (a - b)");
+        assert_eq!(event.to_string(), "disconnected: the peer closed the connection (a - b)");
     }
 
     #[test]

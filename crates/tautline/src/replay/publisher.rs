@@ -186,7 +186,7 @@ impl ReliablePub {
     }
 
     /// Returns the number of kept messages.
-    pub fn kept(&self) -> usize {
+    pub fn kept_messages(&self) -> usize {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 

@@ -134,7 +134,7 @@ impl FromStr for Pattern {
                 b"*" => Token::One,
                 b"**" if outer => Token::Any,
                 b"**" => {
-                    let why = format!("{text}: ** stands at the beginning or at the end of a pattern");
+                    let why = format!("{text}: ** must be at the beginning or at the end of a pattern");
                     return Err(Error::invalid(why));
                 }
                 token if token.contains(&b'*') => {
@@ -241,7 +241,7 @@ mod tests {
         }
         assert_eq!(
             "a.**.b".parse::<Pattern>().unwrap_err().to_string(),
-            "a.**.b: ** stands at the beginning or at the end of a pattern"
+            "a.**.b: ** must be at the beginning or at the end of a pattern"
         );
         assert!(check_topic("a.b").is_ok() && check_topic("").is_err() && check_topic("a.*").is_err());
     }

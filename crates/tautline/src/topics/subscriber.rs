@@ -50,7 +50,7 @@ impl<S: AsMut<Sub>> Subscriber<S> {
     /// Returns [`Error::Invalid`] for a pattern without a subscription, or [`Error::Terminated`].
     pub fn unsubscribe(&mut self, pattern: &str) -> Result<()> {
         let Some(at) = self.patterns.iter().position(|own| own.as_str() == pattern) else {
-            return Err(Error::invalid(format!("{pattern}: there is no subscription to it")));
+            return Err(Error::invalid(format!("{pattern}: this pattern is not subscribed")));
         };
         self.socket.as_mut().unsubscribe(self.patterns[at].prefix())?;
         self.patterns.remove(at);

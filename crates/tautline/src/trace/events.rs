@@ -36,15 +36,15 @@ fn report_observed(span: &Span, socket: &str, observed: &Observed<'_>) {
     let errno = HandshakeError::Io(observed.value as i32);
     let kind = match observed.event {
         core::CONNECT_FAILED => {
-            return emit_event!(debug, span, socket, observed, reason = displayed(errno), "not connected");
+            return emit_event!(debug, span, socket, observed, reason = displayed(errno), "connect failed");
         }
         core::LOST => {
             let reason: &dyn Display = match observed.value {
-                0 => &"the peer has ended it",
+                0 => &"the peer closed the connection",
                 code @ 0x1000_0000.. => &HandshakeError::Protocol(code as u32),
                 _ => &errno,
             };
-            return emit_event!(info, span, socket, observed, reason = displayed(reason), "peer lost");
+            return emit_event!(info, span, socket, observed, reason = displayed(reason), "connection lost");
         }
         number => EventKind::new(number.into(), vec![observed.value]),
     };
@@ -52,15 +52,15 @@ fn report_observed(span: &Span, socket: &str, observed: &Observed<'_>) {
         EventKind::Connected => emit_event!(debug, span, socket, observed, "connected"),
         EventKind::ConnectDelayed => emit_event!(trace, span, socket, observed, "connecting"),
         EventKind::ConnectRetried { after } => {
-            emit_event!(debug, span, socket, observed, after = debugged(after), "connecting again");
+            emit_event!(debug, span, socket, observed, after = debugged(after), "reconnecting");
         }
         EventKind::Listening => emit_event!(debug, span, socket, observed, "listening"),
         EventKind::BindFailed(_) => {
-            emit_event!(warn, span, socket, observed, reason = displayed(errno), "not bound")
+            emit_event!(warn, span, socket, observed, reason = displayed(errno), "bind failed")
         }
         EventKind::Accepted => emit_event!(debug, span, socket, observed, "accepted"),
         EventKind::AcceptFailed(_) => {
-            emit_event!(warn, span, socket, observed, reason = displayed(errno), "not accepted");
+            emit_event!(warn, span, socket, observed, reason = displayed(errno), "accept failed");
         }
         EventKind::Closed => emit_event!(debug, span, socket, observed, "closed"),
         EventKind::HandshakeSucceeded => emit_event!(info, span, socket, observed, "peer connected"),
@@ -77,7 +77,7 @@ fn known(text: &str) -> Option<&str> {
 }
 
 /// Reports a peer that the handler refused.
-pub(crate) fn refused(request: &Request, verdict: &Verdict) {
+pub(crate) fn report_refusal(request: &Request, verdict: &Verdict) {
     if verdict.is_admitted() {
         return;
     }

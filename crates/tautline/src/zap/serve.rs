@@ -33,7 +33,7 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
             let verdict = catch_unwind(AssertUnwindSafe(|| handler.authenticate(&request)))
                 .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked"));
             #[cfg(feature = "tracing")]
-            crate::trace::refused(&request, &verdict);
+            crate::trace::report_refusal(&request, &verdict);
             verdict
         }
         None => Verdict::refuse("malformed request"),

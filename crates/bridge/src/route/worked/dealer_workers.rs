@@ -53,7 +53,7 @@ impl DealerWorkers {
     /// Handles an answer, or a worker that has connected or disconnected.
     pub async fn handle_input(&mut self, heard: SocketInput) {
         match heard {
-            SocketInput::Message(message) => self.answered(&message).await,
+            SocketInput::Message(message) => self.handle_answer(&message).await,
             SocketInput::Connected => self.workers += 1,
             SocketInput::Disconnected => {
                 self.workers = self.workers.saturating_sub(1);
@@ -64,7 +64,7 @@ impl DealerWorkers {
         }
     }
 
-    async fn answered(&mut self, message: &Multipart) {
+    async fn handle_answer(&mut self, message: &Multipart) {
         let ticket = message.first().and_then(|part| Ticket::try_from(part.as_bytes()).ok());
         // Without a known ticket, it answers a message of another run, or a message whose time is
         // over.
@@ -82,7 +82,7 @@ impl DealerWorkers {
             let mut ticket = Ticket::default();
             if let Err(error) = getrandom::fill(&mut ticket) {
                 queue.push_front(waiting);
-                return self.course.report_problem(format_args!("there are no random numbers: {error}"));
+                return self.course.report_problem(format_args!("the system has no random numbers: {error}"));
             }
             let Some(parts) = addressed(&self.course, &waiting.message, ticket.to_vec()).await else {
                 continue;

@@ -47,7 +47,7 @@ impl RouterWorkers {
         let id = id.as_bytes().to_vec();
         if is_disconnect_message(&message) {
             if let Some(held) = self.workers.remove(&id) {
-                self.goes(&id, held).await;
+                self.remove_worker(&id, held).await;
             }
             return;
         }
@@ -60,7 +60,7 @@ impl RouterWorkers {
         }
     }
 
-    async fn goes(&mut self, id: &[u8], held: Option<jetstream::Message>) {
+    async fn remove_worker(&mut self, id: &[u8], held: Option<jetstream::Message>) {
         self.idle.retain(|idle| idle != id);
         if let Some(message) = held {
             self.course.counters.again.add();

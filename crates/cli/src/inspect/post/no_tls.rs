@@ -14,7 +14,7 @@ pub struct Connector(Infallible);
 impl Connector {
     /// Always fails.
     pub fn new(_: Option<&Path>) -> Result<Connector> {
-        Err(Failure::usage("this taut was built without https")
+        Err(Failure::usage("this taut was built without TLS, so https is not available")
             .hint("cargo install --path crates/cli --features tls"))
     }
 

@@ -56,6 +56,6 @@ impl Connector {
 }
 
 fn bad(path: &Path) -> Failure {
-    Failure::failed(format!("{}: these are no certificates", path.display()))
-        .hint("--otlp-trust names a file in PEM, with lines -----BEGIN CERTIFICATE-----")
+    Failure::failed(format!("{}: the file contains no certificates", path.display()))
+        .hint("--otlp-trust must name a PEM file, with lines -----BEGIN CERTIFICATE-----")
 }

@@ -112,7 +112,7 @@ impl Capture {
         self.count = self.count.wrapping_add(1);
         let port = if ends.connected_here { ends.peer.port() } else { ends.program.port() };
         if self.ports.insert(port) && !self.quiet {
-            notice!("taut: to be read with wireshark -d tcp.port=={port},zmtp");
+            notice!("taut: read it with wireshark -d tcp.port=={port},zmtp");
         }
         let mut conversation = Conversation { ends, next: [0; 2], acknowledged: [0; 2], known_at };
         let (own, peer) = self.sessions(copy);

@@ -71,10 +71,10 @@ impl Filter {
     /// A one-line description of the mistake.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
-        let node = parser.or()?;
+        let node = parser.parse_or()?;
         match parser.next() {
             None => Ok(Filter(Arc::new(node))),
-            Some(token) => Err(format!("{} where nothing more should come", token.quoted())),
+            Some(token) => Err(format!("unexpected {} at the end", token.quoted())),
         }
     }
 
@@ -169,14 +169,14 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             left = &left[sign.len()..];
         } else if matches!(first, '\'' | '"') {
             let (inner, behind) =
-                left[1..].split_once(first).ok_or_else(|| format!("no end of quotes: {left}"))?;
+                left[1..].split_once(first).ok_or_else(|| format!("the closing quote is missing: {left}"))?;
             tokens.push(Token::Quoted(inner.to_owned()));
             left = behind;
         } else {
             let ends = |letter: char| letter.is_whitespace() || "=!~<>()'\"".contains(letter);
             let end = left.find(ends).unwrap_or(left.len());
             if end == 0 {
-                return Err(format!("not understood: {left}"));
+                return Err(format!("unexpected text: {left}"));
             }
             tokens.push(Token::Word(left[..end].to_owned()));
             left = &left[end..];
@@ -200,38 +200,38 @@ impl Parser {
     }
 
     /// Consumes the next token if it equals `token`.
-    fn takes(&mut self, token: &Token) -> bool {
+    fn consume(&mut self, token: &Token) -> bool {
         let comes = self.tokens.get(self.at) == Some(token);
         self.at += usize::from(comes);
         comes
     }
 
-    fn or(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.and()?];
-        while self.takes(&Token::Word("or".to_owned())) {
-            nodes.push(self.and()?);
+    fn parse_or(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.parse_and()?];
+        while self.consume(&Token::Word("or".to_owned())) {
+            nodes.push(self.parse_and()?);
         }
         Ok(Node::Or(nodes))
     }
 
-    fn and(&mut self) -> Result<Node, String> {
-        let mut nodes = vec![self.not()?];
-        while self.takes(&Token::Word("and".to_owned())) {
-            nodes.push(self.not()?);
+    fn parse_and(&mut self) -> Result<Node, String> {
+        let mut nodes = vec![self.parse_not()?];
+        while self.consume(&Token::Word("and".to_owned())) {
+            nodes.push(self.parse_not()?);
         }
         Ok(Node::And(nodes))
     }
 
-    fn not(&mut self) -> Result<Node, String> {
+    fn parse_not(&mut self) -> Result<Node, String> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err("too deep".to_owned());
+            return Err("too many nested parentheses".to_owned());
         }
-        let node = if self.takes(&Token::Word("not".to_owned())) {
-            Node::Not(Box::new(self.not()?))
-        } else if self.takes(&Token::Sign("(")) {
-            let node = self.or()?;
-            if !self.takes(&Token::Sign(")")) {
+        let node = if self.consume(&Token::Word("not".to_owned())) {
+            Node::Not(Box::new(self.parse_not()?))
+        } else if self.consume(&Token::Sign("(")) {
+            let node = self.parse_or()?;
+            if !self.consume(&Token::Sign(")")) {
                 return Err("no \")\"".to_owned());
             }
             node
@@ -246,8 +246,8 @@ impl Parser {
         let name = match self.next() {
             Some(Token::Quoted(text)) => return Ok(Node::Has(text.into_bytes())),
             Some(Token::Word(word)) => word,
-            Some(Token::Sign(sign)) => return Err(format!("{sign:?} where a message should be described")),
-            None => return Err("a message should be described".to_owned()),
+            Some(Token::Sign(sign)) => return Err(format!("unexpected {sign:?} in place of a condition")),
+            None => return Err("a condition is missing".to_owned()),
         };
         let sign = match self.tokens.get(self.at) {
             Some(Token::Sign(sign @ ("=" | "!=" | "~" | "!~" | "<" | "<=" | ">" | ">="))) => *sign,
@@ -256,7 +256,7 @@ impl Parser {
         self.at += 1;
         let value = match self.next() {
             Some(Token::Word(text) | Token::Quoted(text)) => text,
-            _ => return Err(format!("no value behind {name} {sign}")),
+            _ => return Err(format!("the value after {name} {sign} is missing")),
         };
         let number = match &name[..] {
             "size" => Some(Number::Size),
@@ -273,7 +273,7 @@ impl Parser {
 }
 
 fn comparison(number: Number, sign: &str, value: &str) -> Result<Node, String> {
-    let value = value.parse().map_err(|_| format!("no number: {value:?}"))?;
+    let value = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
     let compares = |comparison| Node::Compares(number, comparison, value);
     let negated = |comparison| Node::Not(Box::new(compares(comparison)));
     Ok(match sign {
@@ -283,7 +283,7 @@ fn comparison(number: Number, sign: &str, value: &str) -> Result<Node, String> {
         ">" => compares(Comparison::Greater),
         "<=" => negated(Comparison::Greater),
         ">=" => negated(Comparison::Less),
-        _ => return Err(format!("{sign:?} is for text, not for numbers")),
+        _ => return Err(format!("{sign:?} compares text, not numbers")),
     })
 }
 
@@ -297,7 +297,7 @@ fn text_term(name: &str, sign: &str, value: String) -> Result<Node, String> {
             Some(at) => Field::Nth(at),
             None => {
                 return Err(format!(
-                    "{name:?} is none of part, topic, body, 1, 2, ..., direction, size, parts, socket, peer"
+                    "unknown name {name:?}: use part, topic, body, 1, 2, ..., direction, size, parts, socket, peer"
                 ));
             }
         },
@@ -308,7 +308,7 @@ fn text_term(name: &str, sign: &str, value: String) -> Result<Node, String> {
             let regex = Regex::new(&value).map_err(|error| error.to_string())?;
             Node::Matches(field, regex)
         }
-        _ => return Err(format!("{sign:?} is for numbers, not for text")),
+        _ => return Err(format!("{sign:?} compares numbers, not text")),
     };
     Ok(if sign.starts_with('!') { Node::Not(Box::new(node)) } else { node })
 }
@@ -361,21 +361,21 @@ mod tests {
     #[test]
     fn filter_errors_describe_the_mistake() {
         for (text, why) in [
-            ("", "a message should be described"),
-            ("a b", "\"b\" where nothing more should come"),
+            ("", "a condition is missing"),
+            ("a b", "unexpected \"b\" at the end"),
             ("(a", "no \")\""),
-            ("a or", "a message should be described"),
-            ("= a", "\"=\" where a message should be described"),
-            ("topic =", "no value behind topic ="),
-            ("topic < a", "\"<\" is for numbers, not for text"),
-            ("size ~ 1", "\"~\" is for text, not for numbers"),
-            ("size = a", "no number: \"a\""),
-            ("colour = red", "\"colour\" is none of part, topic"),
-            ("0 = a", "\"0\" is none of part, topic"),
-            ("'a", "no end of quotes: 'a"),
-            ("!a", "not understood: !a"),
+            ("a or", "a condition is missing"),
+            ("= a", "unexpected \"=\" in place of a condition"),
+            ("topic =", "the value after topic = is missing"),
+            ("topic < a", "\"<\" compares numbers, not text"),
+            ("size ~ 1", "\"~\" compares text, not numbers"),
+            ("size = a", "\"a\" is not a number"),
+            ("colour = red", "unknown name \"colour\": use part, topic"),
+            ("0 = a", "unknown name \"0\": use part, topic"),
+            ("'a", "the closing quote is missing: 'a"),
+            ("!a", "unexpected text: !a"),
             ("topic ~ '('", "regex parse error"),
-            (&"not ".repeat(100), "too deep"),
+            (&"not ".repeat(100), "too many nested parentheses"),
         ] {
             let error = Filter::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

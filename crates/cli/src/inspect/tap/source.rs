@@ -84,7 +84,7 @@ impl Source {
         let path = reading.process.tap.clone();
         if path.is_empty() || !found.is_running {
             return Err(Failure::failed(format!("the process {process} cannot be tapped"))
-                .hint("it has ended, or could not make its control socket"));
+                .hint("it ended, or could not make its control socket"));
         }
         let failed = |error: io::Error| Failure::failed(format!("{path}: {error}"));
         let mut stream = UnixStream::connect(&path).map_err(failed)?;
@@ -92,8 +92,8 @@ impl Source {
         let mut source = Source { found, reading, socket, stream, buffer: Vec::new(), start: 0 };
         let answer = source.answer().map_err(failed)?;
         if answer != OK {
-            return Err(Failure::failed(format!("the process {process} refuses: {answer}"))
-                .hint("eight tools may tap a process at a time"));
+            return Err(Failure::failed(format!("the process {process} refuses the tap: {answer}"))
+                .hint("at most eight tools can tap a process at the same time"));
         }
         Ok(source)
     }
@@ -110,14 +110,14 @@ impl Source {
                 return Err(ErrorKind::TimedOut.into());
             }
             if self.read()? == 0 {
-                return Ok("it has closed the connection".to_owned());
+                return Ok("the program closed the connection".to_owned());
             }
         }
     }
 
     /// Returns the next event, at the latest at this time.
     pub fn next(&mut self, until: Option<Instant>) -> Result<TapEvent> {
-        self.try_next(until).map_err(|error| Failure::failed(format!("the tap: {error}")))
+        self.try_next(until).map_err(|error| Failure::failed(format!("cannot read from the tap: {error}")))
     }
 
     fn try_next(&mut self, until: Option<Instant>) -> io::Result<TapEvent> {
@@ -208,7 +208,7 @@ impl Source {
         let until = Instant::now() + FAREWELL;
         // The counters file is removed after the tap. It remains if the process died too early.
         while self.found.path.exists() {
-            if !lives(self.found.pid) {
+            if !is_alive(self.found.pid) {
                 return CloseReason::Died;
             }
             if Instant::now() >= until {
@@ -221,7 +221,7 @@ impl Source {
 }
 
 /// True if a process with this number exists and is not a zombie.
-fn lives(pid: u32) -> bool {
+fn is_alive(pid: u32) -> bool {
     let state = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat")));
     // The state follows the name, which may contain any character.
     let state = state.ok().and_then(|text| text.rsplit_once(") ").map(|(_, behind)| behind.to_owned()));

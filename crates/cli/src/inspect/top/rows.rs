@@ -142,19 +142,19 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
         let reason = if endpoint.reason.is_empty() { "no connection" } else { endpoint.reason.as_str() };
         (Severity::Bad, format!("{} for {}", escaped(reason.as_bytes()), span(endpoint.failing_since, now)))
     } else if socket.state == SocketState::Lingering {
-        (Severity::Some, "closed, lingers".to_owned())
+        (Severity::Some, "closed, lingering".to_owned())
     } else if socket.type_name == "SUB" && socket.subscriptions == 0 {
         (Severity::Some, "no subscription".to_owned())
     } else if let Some(endpoint) =
         by.endpoints(socket.id).iter().find(|endpoint| endpoint.state == EndpointState::Failed)
     {
-        (Severity::Bad, format!("not bound: {}", escaped(endpoint.reason.as_bytes())))
+        (Severity::Bad, format!("bind failed: {}", escaped(endpoint.reason.as_bytes())))
     } else if fullest >= 500 {
         (Severity::Some, format!("{} % full", fullest / 10))
     } else if socket.dropped + socket.lost > 0 {
-        (Severity::None, format!("{} lost before", count(socket.dropped + socket.lost)))
+        (Severity::None, format!("{} lost earlier", count(socket.dropped + socket.lost)))
     } else if socket.monitor {
-        (Severity::None, "for a monitor".to_owned())
+        (Severity::None, "monitor events".to_owned())
     } else if let Some(route) = process.reading.route_of(socket.id) {
         let waiting =
             if route.waiting == 0 { String::new() } else { format!(", {} wait", count(route.waiting)) };
@@ -204,7 +204,7 @@ fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
     } else if peer.state != PeerState::Connected {
         (Severity::Some, peer.state.to_string())
     } else if peer.reconnects > 0 {
-        (Severity::None, format!("came back {} times", count(peer.reconnects)))
+        (Severity::None, format!("{} reconnects", count(peer.reconnects)))
     } else {
         (Severity::None, String::new())
     };

@@ -17,20 +17,20 @@ const KEYS: &str = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help 
 const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
 const HELP: [&str; 15] = [
     "↑ ↓ PgUp PgDn Home End   choose a row (also j and k)",
-    "⏎ or →                   the peers of the socket",
+    "⏎ or →                   show the peers of the socket",
     "← or Esc                 back to the sockets",
     "s                        sort: trouble, out, in, queued, peers, pid",
-    "/                        show what has this in its program, type, endpoint or note",
-    "a                        also the sockets that carry the events of monitors",
-    "p or space               hold, and go on",
+    "/                        show rows with this text in any column",
+    "a                        show or hide the sockets that carry monitor events",
+    "p or space               pause or continue",
     "q                        quit",
     "",
     "OUT/s, IN/s   messages handed to the peers' queues, and taken from them",
-    "QUEUED        messages that wait, to be sent or for the program",
+    "QUEUED        messages queued for sending or for the program",
     "FULL          how full the fullest queue is",
-    "loses N/s     dropped at the high-water mark, without such a peer, or with a peer that has gone",
-    "full for T    the queue to a peer is full: it takes less than it is sent",
-    "any key goes back",
+    "loses N/s     dropped at the high-water mark, unroutable or disconnected",
+    "full for T    a queue is full: the peer receives too slowly",
+    "press any key to return",
 ];
 
 /// Column: its header, its width, and true if it is aligned to the right.
@@ -77,7 +77,7 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
                 .process(&key)
                 .and_then(|process| Some((process, process.reading.socket(key.socket)?)))
             else {
-                canvas.line(2, "the socket is no longer there", Modifier::empty(), None);
+                canvas.line(2, "the socket is closed", Modifier::empty(), None);
                 canvas.keys(KEYS_OF_PEERS);
                 return;
             };
@@ -170,7 +170,7 @@ fn sockets(state: &mut TopState, canvas: &mut Canvas<'_>, room: usize) {
             canvas.line(4, "no process of this user is observed", Modifier::empty(), None);
             canvas.line(5, HOW, Modifier::empty(), None);
         } else {
-            canvas.line(4, "nothing has this", Modifier::empty(), None);
+            canvas.line(4, "no row contains this text", Modifier::empty(), None);
         }
     }
     let chosen = rows.get(at).map(SocketRow::key);

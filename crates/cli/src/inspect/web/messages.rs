@@ -15,8 +15,8 @@ use crate::failure::{Failure, Result};
 use crate::inspect::http::{Events, HttpReply};
 use crate::inspect::tap::{Source, TapEvent, object};
 
-/// Maximum number of served pages. It is below the maximum number of clients, so that the main page
-/// keeps working.
+/// Maximum number of served pages. The maximum number of clients is higher, which leaves room for
+/// the main page.
 const MOST: usize = 8;
 /// Interval of the checks for a closed page while no messages arrive.
 const PACE: Duration = Duration::from_secs(1);

@@ -132,7 +132,7 @@ impl Model {
                 continue;
             }
             self.kernel.lock().unwrap().timer = false;
-            if end_tick(&self.tick_on, || self.baton.kept()) {
+            if end_tick(&self.tick_on, || self.baton.is_kept()) {
                 self.start_tick();
             }
         }

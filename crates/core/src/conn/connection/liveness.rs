@@ -21,7 +21,7 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Notes an arrival. Only one thread at a time reads and counts. The exception is an owner that
     /// gives up the connection, which ends the session.
-    pub(super) fn arrived(&self) {
+    pub(super) fn record_arrival(&self) {
         self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
         if self.granted_ttl_ds.load(Relaxed) != 0 {
             self.heard_at.store(clock::ticks(), Relaxed);

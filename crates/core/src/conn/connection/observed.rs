@@ -21,8 +21,8 @@ pub(super) struct ObservedState {
 }
 
 /// Returns the bytes of a connection that wait to be written. 0 while a thread writes them.
-pub(crate) fn unsent(connection: &Connection) -> u64 {
-    try_lock(&connection.pump).map_or(0, |mut pump| pump.unsent())
+pub(crate) fn unsent_bytes(connection: &Connection) -> u64 {
+    try_lock(&connection.pump).map_or(0, |mut pump| pump.unsent_bytes())
 }
 
 impl Connection {

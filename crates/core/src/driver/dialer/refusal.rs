@@ -22,7 +22,7 @@ const UNNOTICED: Duration = Duration::from_millis(3);
 
 impl Dialer {
     /// Handles a peer that refuses the connection for good.
-    pub(super) fn refused(self: &Arc<Self>, turn: &mut EventLoop) {
+    pub(super) fn handle_refusal(self: &Arc<Self>, turn: &mut EventLoop) {
         let connection = {
             let mut state = lock(&self.state);
             match &state.connection {
@@ -42,8 +42,8 @@ impl Dialer {
     }
 
     /// Handles the socket's notice that it has seen the refusal.
-    pub(in crate::driver) fn refusal_noted(self: &Arc<Self>, turn: &mut EventLoop) {
-        let key = turn.after(UNNOTICED, self);
+    pub(in crate::driver) fn handle_refusal_notice(self: &Arc<Self>, turn: &mut EventLoop) {
+        let key = turn.set_timer(UNNOTICED, self);
         let mut state = lock(&self.state);
         if state.phase == Phase::Refused {
             state.attempts.get_or_insert_default().retry_timer = key;

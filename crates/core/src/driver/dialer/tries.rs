@@ -33,7 +33,7 @@ pub(super) struct Try {
 impl Attempt {
     /// Returns the stream that the timer `key` ends, if there is one. `proxy` is the timer of a
     /// proxy request.
-    pub(super) fn out_of_time(&mut self, key: u64, proxy: u64) -> Option<(Arc<Stream>, Token)> {
+    pub(super) fn take_expired(&mut self, key: u64, proxy: u64) -> Option<(Arc<Stream>, Token)> {
         match self {
             Attempt::Connecting(_) => self.take(|one| one.timer == key).map(|one| (one.stream, one.token)),
             Attempt::Asking(stream, token, _) if key == proxy => {
@@ -96,7 +96,7 @@ impl ConnectAttempts {
 
 impl Dialer {
     /// Handles the resolver's answer.
-    pub(super) fn resolved(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::LookupResult) {
+    pub(super) fn handle_resolution(self: &Arc<Self>, turn: &mut EventLoop, resolved: resolve::LookupResult) {
         if !lock(&self.state).is_waiting() {
             return;
         }
@@ -107,7 +107,9 @@ impl Dialer {
                 lock(&self.state).attempts.get_or_insert_default().candidates = candidates;
                 self.try_next(turn, errno::EHOSTUNREACH);
             }
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None),
+            Err(error) => {
+                self.handle_address_failure(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None)
+            }
         }
     }
 
@@ -119,10 +121,10 @@ impl Dialer {
             let (address, source) = match next {
                 NextTry::Address(address, source) => (address, source),
                 NextTry::Wait => return,
-                NextTry::None => return self.exhausted(turn, errno),
+                NextTry::None => return self.handle_attempt_failure(turn, errno),
             };
             let (error, fd) = match transport::connect(&address, source.as_ref(), &self.options) {
-                Ok((stream, true)) => return self.arrived(turn, Arc::new(stream)),
+                Ok((stream, true)) => return self.handle_reached(turn, Arc::new(stream)),
                 Ok((stream, false)) => match self.wait_for(turn, stream) {
                     Ok(()) => return,
                     Err((stream, error)) => (error, Some(stream.as_fd().as_raw_fd())),
@@ -146,13 +148,13 @@ impl Dialer {
             Ok(token) => token,
             Err(error) => return Err((stream, error)),
         };
-        let timer = self.options.connect_timeout.map_or(0, |time| turn.after(time, self));
+        let timer = self.options.connect_timeout.map_or(0, |time| turn.set_timer(time, self));
         {
             let mut state = lock(&self.state);
             let way = state.attempts.get_or_insert_default();
             way.attempt.add(Try { stream: Arc::new(stream), token, timer });
             if !way.candidates.is_empty() {
-                way.next_timer = turn.after(HEAD_START, self);
+                way.next_timer = turn.set_timer(HEAD_START, self);
             }
         }
         self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
@@ -160,7 +162,7 @@ impl Dialer {
     }
 
     /// Handles the end of a try: the system has connected, or has failed to.
-    pub(super) fn answered(self: &Arc<Self>, turn: &mut EventLoop, token: Token) {
+    pub(super) fn handle_try_end(self: &Arc<Self>, turn: &mut EventLoop, token: Token) {
         let (stream, outcome) = {
             let mut state = lock(&self.state);
             let Some(way) = &mut state.attempts else { return };
@@ -175,8 +177,8 @@ impl Dialer {
         };
         turn.unregister(token, stream.as_fd());
         match outcome {
-            Ok(_) => self.arrived(turn, stream),
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
+            Ok(_) => self.handle_reached(turn, stream),
+            Err(error) => self.handle_address_failure(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Wire {
     }
 
     /// Reads the ZAP handler's answer, if it has arrived.
-    fn answered(self: &Arc<Self>, turn: &mut EventLoop) {
+    fn read_zap_answer(self: &Arc<Self>, turn: &mut EventLoop) {
         let (answer, inquiry) = {
             let mut state = lock(&self.state);
             let Some(handshake) = state.handshake() else { return };
@@ -106,7 +106,7 @@ impl Wake for ZapReplyWaker {
     fn wake(self: Arc<Self>) {
         if let Some(wire) = self.0.upgrade() {
             let driver = wire.site().driver.clone();
-            driver.post(Box::new(move |turn| wire.answered(turn)));
+            driver.post(Box::new(move |turn| wire.read_zap_answer(turn)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Origin, Phase, USER_ID, Wire};
-use crate::conn::{Loss, unsent};
+use crate::conn::{Loss, unsent_bytes};
 use crate::driver::EventLoop;
 use crate::message::Metadata;
 use crate::policy::{Gate, PeerSource, Proof, Refusal};
@@ -49,15 +49,15 @@ impl Wire {
         if let Err(Refusal(why)) = passes {
             return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
         }
-        if gate.most_unread().is_some_and(|most| unsent(&connection) > most) {
+        if gate.most_unread().is_some_and(|most| unsent_bytes(&connection) > most) {
             return self.end_beyond(turn, "unread_bytes_per_peer");
         }
         self.check_topics(turn);
     }
 
     fn passes(&self, gate: &Gate, proof: Option<&mut Proof>, told: &Metadata) -> Result<(), Refusal> {
-        gate.trusts(proof)?;
-        gate.admits(&self.stream, &known_user(told))
+        gate.check_proof(proof)?;
+        gate.check_peer(&self.stream, &known_user(told))
     }
 
     /// Ends the connection of a peer that exceeds this limit.
@@ -123,7 +123,7 @@ pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<AllowedTopics> {
 pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut EventLoop) -> u64 {
     let is_dialed = matches!(wire.origin, Origin::Dialed(_));
     let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());
-    if may_change { turn.after(CHECK, wire) } else { 0 }
+    if may_change { turn.set_timer(CHECK, wire) } else { 0 }
 }
 
 fn known_user(told: &Metadata) -> String {

@@ -318,7 +318,7 @@ fn subscription_flood_is_read_completely_in_batches() {
         let prefix = tautline_proto::command::subscribe_prefix();
         bed.peer(id).send_command(&[prefix, b"same", &(number / 3000).to_be_bytes()].concat());
     }
-    bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
+    bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, id);
     assert_eq!(notified(&mut bed), parts([b"\x01same\0\0\0\0", b"\x01same\0\0\0\x01"]));
     assert!(!bed.pipes.get(id).unwrap().can_recv());
 }
@@ -343,10 +343,10 @@ fn peer_over_subscription_limit_is_evicted() {
             let body = [command::subscribe_prefix(), &number.to_be_bytes()].concat();
             bed.peer(ids[0]).send_command(&body);
         }
-        bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
+        bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, ids[0]);
         while !bed.pipes.has_closing() {
             bed.can_recv();
-            bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
+            bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, ids[0]);
         }
         assert_eq!(bed.closed(), [ids[0]]);
         if !manual {
@@ -373,7 +373,7 @@ fn pub_drains_unwanted_messages_while_sending() {
         }
         assert!(!bed.peer(id).has_room(OnFull::Wait));
         bed.peer(id).wait_for_room();
-        bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
+        bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, id);
         bed.send([b"x"]).unwrap();
         assert!(
             bed.peer(id).inproc_end().unwrap().requested_room().is_none()

@@ -14,7 +14,7 @@ fn send(bed: &mut TestBed, group: &[u8], body: &[u8]) -> Result<(), Error> {
 fn peer_joins(bed: &mut TestBed, id: PipeId, group: &[u8], joins: bool) {
     let prefix = if joins { command::join_prefix() } else { command::leave_prefix() };
     bed.peer(id).send_command(&[prefix, group].concat());
-    bed.pattern.pattern_mut().readable(&mut bed.pipes, id);
+    bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, id);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn peer_over_group_limit_is_evicted() {
         bed.peer(greedy).send_command(&[command::join_prefix(), &number.to_be_bytes()].concat());
     }
     for _ in 0..20 {
-        bed.pattern.pattern_mut().readable(&mut bed.pipes, greedy);
+        bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, greedy);
         if bed.pipes.has_closing() {
             break;
         }
@@ -114,7 +114,7 @@ fn peer_removed_during_a_round_does_not_disturb_others() {
         let body = [command::join_prefix(), &number.to_be_bytes()].concat();
         bed.peer(ids[0]).send_command(&body);
     }
-    bed.pattern.pattern_mut().readable(&mut bed.pipes, ids[0]);
+    bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, ids[0]);
     while !bed.pipes.has_closing() {
         bed.can_recv();
     }

@@ -210,7 +210,7 @@ fn unknown_pipes_are_ignored() {
     let mut bed = bed();
     let mut queue = FairQueue::default();
     let id = bed.insert(b"", b"");
-    queue.readable(id);
+    queue.mark_readable(id);
     bed.peer_sends(id, [b"1"]);
     queue.detach(&mut bed.pipes, id);
     assert!(!queue.can_recv(&mut bed.pipes));
@@ -244,7 +244,7 @@ fn multipart_is_rejected_where_messages_have_one_part() {
     // Here there are more multipart messages than pipes.
     for _ in 0..2 {
         for id in ids {
-            queue.readable(id);
+            queue.mark_readable(id);
         }
         bed.peer_sends(ids[1], [b"1", b"2"]);
         bed.peer_sends(ids[1], [b"whole"]);

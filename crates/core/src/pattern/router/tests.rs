@@ -227,7 +227,7 @@ fn routing_id_is_free_before_messages_are_received() {
     bed.peer_sends(second, [b"unheard"]);
     bed.end_peer(first);
     // The socket reports that the peer has left.
-    bed.pattern.pattern_mut().readable(&mut bed.pipes, first);
+    bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, first);
     assert_eq!(bed.closed(), [first]);
     bed.peer_sends(second, [b"2"]);
     assert_eq!(bed.recv(), Ok(parts([b"A", b"1"])));

@@ -5,7 +5,7 @@ const B: PipeId = PipeId(9);
 
 fn subscribers(subscriptions: &PeerSubscriptions, subject: &[u8]) -> Vec<PipeId> {
     let mut found = Vec::new();
-    subscriptions.each_match(subject, |subscribers| found.extend_from_slice(subscribers.single()));
+    subscriptions.for_each_match(subject, |subscribers| found.extend_from_slice(subscribers.single()));
     found.sort_unstable();
     found
 }
@@ -39,7 +39,7 @@ fn a_peer_that_subscribes_again_stays_in_its_group() {
     peers.regroup(|_| true, |_| joined += 1);
     assert_eq!(joined, 2);
     assert!(!peers.add(b"t", A));
-    peers.each_match(b"t", |subscribers| {
+    peers.for_each_match(b"t", |subscribers| {
         assert_eq!((subscribers.single().len(), subscribers.groups().len()), (0, 1))
     });
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 fn matching(topics: &Topics<u32>, subject: &[u8]) -> Vec<u32> {
     let mut found = Vec::new();
-    topics.each_match(subject, |&value| {
+    topics.for_each_match(subject, |&value| {
         found.push(value);
         true
     });
@@ -52,7 +52,7 @@ fn search_stops_when_callback_returns_false() {
         put(&mut topics, &[b'q'; 10][..length], length as u32);
     }
     let mut calls = 0;
-    topics.each_match(b"qqqqqqqqqqqq", |_| {
+    topics.for_each_match(b"qqqqqqqqqqqq", |_| {
         calls += 1;
         calls < 3
     });
@@ -211,7 +211,7 @@ fn removed_topics_free_their_memory() {
 
 fn matching_any<V>(topics: &Topics<V>, subject: &[u8]) -> usize {
     let mut count = 0;
-    topics.each_match(subject, |_| {
+    topics.for_each_match(subject, |_| {
         count += 1;
         true
     });

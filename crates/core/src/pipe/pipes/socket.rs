@@ -49,10 +49,10 @@ impl SocketPipes {
             self.inproc += 1;
         } else {
             self.wires += 1;
-            if self.wires == FEW + 1 && !without(Rule::Lean) {
+            if self.wires == FEW + 1 && !is_disabled(Rule::Lean) {
                 self.slots.all_mut().iter_mut().flatten().for_each(Pipe::set_lean);
             }
-            if !without(Rule::Lean)
+            if !is_disabled(Rule::Lean)
                 && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
             {
                 pipe.set_lean();

@@ -263,7 +263,7 @@ fn held_burst_is_written_when_late() {
     assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
     assert_eq!(decide(first + us(9)), Decision::Flush);
     rule.record_flush(first + us(9), first + us(10), true);
-    assert!(!rule.bursts.holds(us(1000), rule.cost), "the next burst is not held");
+    assert!(!rule.bursts.can_hold(us(1000), rule.cost), "the next burst is not held");
 }
 
 #[test]

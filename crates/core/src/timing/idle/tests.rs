@@ -114,7 +114,7 @@ fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
 fn longest(count: u64) -> u64 {
     let mut pause = Pause { ticks: ticks(WAKE), last: clock::ticks(), ..Pause::new() };
     let all = Cell::new(0);
-    assert!(pause.before_wait(1 << 40, 0, || all.replace(all.get() + count)));
+    assert!(pause.pause_before_wait(1 << 40, 0, || all.replace(all.get() + count)));
     pause.ticks
 }
 

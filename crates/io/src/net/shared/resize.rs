@@ -16,7 +16,7 @@ pub(super) fn resize(fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
         return Err(too_big());
     }
     // Another thread may lower the limit in between.
-    without_signal(|| {
+    block_signal_during(|| {
         // SAFETY: the descriptor is open; integers only.
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }).map(|_| ())
     })
@@ -36,7 +36,7 @@ fn limit() -> io::Result<libc::rlim_t> {
 
 /// Calls `grow` with SIGXFSZ blocked on this thread, and removes the signal that comes with its
 /// EFBIG.
-fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn block_signal_during(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: a set of signals is an array of integers; all zeroes is the empty one.
     let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
     // SAFETY: the set is ours.
@@ -72,8 +72,8 @@ mod tests {
     /// The signal's default action is to kill the process.
     #[test]
     fn the_signal_of_the_limit_is_taken_back() {
-        assert_eq!(without_signal(raise).unwrap_err().raw_os_error(), Some(libc::EFBIG));
-        assert!(without_signal(|| Ok(())).is_ok());
+        assert_eq!(block_signal_during(raise).unwrap_err().raw_os_error(), Some(libc::EFBIG));
+        assert!(block_signal_during(|| Ok(())).is_ok());
         let mut pending = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: the first call writes the set.
         let is_pending = unsafe {

@@ -2,7 +2,7 @@
 
 use super::{LATELY, PATIENCE, hint};
 use crate::event_text::{self, errno};
-use crate::hints::{Hint, Level, RuleInput, counted, shown};
+use crate::hints::{Hint, Level, RuleInput, format_count, readable_name};
 use crate::{Endpoint, EndpointState, Socket};
 
 pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
@@ -31,9 +31,9 @@ pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &
     };
     let given_up =
         if endpoint.state == EndpointState::Stopped { "; the socket has stopped retrying" } else { "" };
-    hint(socket, Level::Trouble, "connect-failed", seconds).says(
-        format!("{} cannot connect to {}: {}", socket.type_name, shown(endpoint), endpoint.reason),
-        format!("{} in {seconds} s{given_up}", counted(endpoint.failures, "attempt")),
+    hint(socket, Level::Trouble, "connect-failed", seconds).with_text(
+        format!("{} cannot connect to {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
+        format!("{} in {seconds} s{given_up}", format_count(endpoint.failures, "attempt")),
         advice,
     )
 }
@@ -95,9 +95,9 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
         true => "cannot complete handshakes with peers that connect to",
         false => "cannot complete the handshake with the peer at",
     };
-    hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).says(
-        format!("{} {what} {}: {}", socket.type_name, shown(endpoint), endpoint.reason),
-        format!("{} failed, the first {seconds} s ago", counted(endpoint.failures, "handshake")),
+    hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).with_text(
+        format!("{} {what} {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
+        format!("{} failed, the first {seconds} s ago", format_count(endpoint.failures, "handshake")),
         advice,
     )
 }
@@ -105,7 +105,7 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
 /// Returns a sentence with the command that shows the protocol of the peer. Empty if `taut ping`
 /// cannot reach it.
 fn ping_command(endpoint: &Endpoint) -> String {
-    let name = shown(endpoint);
+    let name = readable_name(endpoint);
     let is_supported = ["tcp://", "ipc://", "tls+tcp://"].iter().any(|scheme| name.starts_with(scheme));
     match is_supported && !endpoint.bound {
         true => format!(" `taut ping {name}` shows its protocol."),

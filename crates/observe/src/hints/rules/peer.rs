@@ -1,7 +1,7 @@
 //! Rules about the queues of a peer: full, dropping messages, or not read.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, about, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, format_short, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Largest step by which the count of messages queued for the program falls.
@@ -44,17 +44,17 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
             0 => "for less than 1 % of the time".to_owned(),
             percent => format!("for {percent} % of the time"),
         };
-        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).says(
+        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).with_text(
             format!(
                 "{} drops messages for {name}, which keeps up: the high-water mark is too small for bursts",
                 socket.type_name
             ),
             format!(
                 "{} of {} dropped recently; the queue holds {}, and was full {how_often}; {} wait now",
-                about(more),
-                about(read + more),
-                counted(peer.limit_out, "message"),
-                about(peer.queued_out)
+                format_short(more),
+                format_short(read + more),
+                format_count(peer.limit_out, "message"),
+                format_short(peer.queued_out)
             ),
             "Raise ZMQ_SNDHWM to the length of the longest burst (0 means no limit), or send more evenly.",
         );
@@ -65,12 +65,12 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
             let all = read + dropped;
             format!(
                 "it takes {}/s of {}/s; {} dropped in total",
-                about(read),
-                about(all),
-                about(peer.dropped)
+                format_short(read),
+                format_short(all),
+                format_short(peer.dropped)
             )
         }
-        _ => format!("{} dropped, {} sent", about(peer.dropped), about(peer.messages_out)),
+        _ => format!("{} dropped, {} sent", format_short(peer.dropped), format_short(peer.messages_out)),
     };
     let advice = if is_publisher(socket) {
         "Make the subscriber faster, or reduce its subscriptions. A higher ZMQ_SNDHWM here and ZMQ_RCVHWM there \
@@ -80,7 +80,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
         "Make the receiver faster, or raise ZMQ_SNDHWM for bursts."
     };
     let begun = hint(socket, Level::Warning, "drops", more).about(peer);
-    begun.says(
+    begun.with_text(
         format!("{} drops messages for {name}, which does not keep up", socket.type_name),
         evidence,
         advice,
@@ -111,7 +111,7 @@ pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Optio
     };
     let level = if is_publisher(socket) { Level::Warning } else { Level::Trouble };
     let blocks = if is_publisher(socket) { "messages are dropped" } else { "sending waits" };
-    hint(socket, level, "queue-full", seconds).about(peer).says(
+    hint(socket, level, "queue-full", seconds).about(peer).with_text(
         format!("The queue of {} to {name} is full, so {blocks}: {why}", socket.type_name),
         format!("{} of {} messages, for {seconds} s", peer.queued_out, peer.limit_out),
         advice,
@@ -142,7 +142,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
     );
     let waiting = match peer.queued_in {
         1 => "1 message waits".to_owned(),
-        more => format!("{} wait", counted(more, "message")),
+        more => format!("{} wait", format_count(more, "message")),
     };
     if peer.queued_in < STEP && peer.full_in_since == 0 {
         // The program may have taken the messages without checking for more.
@@ -150,7 +150,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
         if seconds < 2 * BUSY || peer.messages_in != before.messages_in {
             return None;
         }
-        return hint(socket, Level::Warning, "not-received", seconds).about(peer).says(
+        return hint(socket, Level::Warning, "not-received", seconds).about(peer).with_text(
             format!("The program has not read {name} since a message arrived{from}"),
             format!("{waiting} for {seconds} s (the counter may be too high)"),
             advice,
@@ -163,7 +163,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
     }
     let messages = if from.is_empty() { String::new() } else { format!(": messages{from} wait") };
     let full = if peer.full_in_since > 0 { "; the queue is full (ZMQ_RCVHWM)" } else { "" };
-    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).says(
+    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).with_text(
         format!("The program does not receive from {name}{messages}"),
         format!("{waiting}, and the program took hardly any for {seconds} s{full}"),
         advice,

@@ -2,7 +2,7 @@
 
 use super::{LATELY, PATIENCE, hint};
 use crate::event_text::errno;
-use crate::hints::{Hint, Level, RuleInput, counted};
+use crate::hints::{Hint, Level, RuleInput, format_count};
 use crate::{Socket, SocketState};
 
 pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
@@ -13,9 +13,9 @@ pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     if seconds >= LATELY {
         return None;
     }
-    hint(&socket, Level::Trouble, "too-many-files", count).says(
+    hint(&socket, Level::Trouble, "too-many-files", count).with_text(
         format!("{} cannot accept peers: {}", scene.name_of(&socket), last.reason),
-        format!("{} among the last events, the latest {seconds} s ago", counted(count, "failure")),
+        format!("{} among the last events, the latest {seconds} s ago", format_count(count, "failure")),
         format!(
             "Raise the limit of open files (ulimit -n, LimitNOFILE= of the service), or close unused sockets and files. \
              `lsof -p {}` lists them.",
@@ -35,7 +35,7 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
         .collect();
     let first = open.first().filter(|_| seconds >= PATIENCE)?;
     let are = if open.len() == 1 { "1 socket is".to_owned() } else { format!("{} sockets are", open.len()) };
-    hint(first, Level::Trouble, "open-at-exit", seconds).says(
+    hint(first, Level::Trouble, "open-at-exit", seconds).with_text(
         format!("The program cannot exit, because {are} still open"),
         format!("zmq_ctx_term waits for {seconds} s; the first one is {}", scene.name_of(first)),
         format!(
@@ -50,7 +50,7 @@ pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
     if omitted == 0 {
         return None;
     }
-    hint(&Socket::default(), Level::Note, "left-out", omitted).says(
+    hint(&Socket::default(), Level::Note, "left-out", omitted).with_text(
         "Some sockets and peers are missing from the counters".to_owned(),
         format!("{omitted} had no room in the file of counters"),
         "This report may be incomplete. Close unused sockets to make room.",

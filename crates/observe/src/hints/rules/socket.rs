@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, counted, id_name, peer_name, shown};
+use crate::hints::{Hint, Level, RuleInput, format_count, id_name, peer_name, readable_name};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
 /// Maximum number of peers that a hint names.
@@ -16,9 +16,9 @@ pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<
         return None;
     }
     let name = scene.name_of(socket);
-    hint(socket, Level::Trouble, "no-subscription", seconds).says(
+    hint(socket, Level::Trouble, "no-subscription", seconds).with_text(
         format!("{name} has no subscription, so it receives no messages"),
-        format!("no topic for {seconds} s, {}", counted(socket.peers, "peer")),
+        format!("no topic for {seconds} s, {}", format_count(socket.peers, "peer")),
         "Set ZMQ_SUBSCRIBE to the prefix of a topic, or to an empty text for all messages.",
     )
 }
@@ -39,7 +39,7 @@ pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint>
         (names, 0) => format!("its peers are {names}"),
         (names, more) => format!("its peers are {names} and {more} others"),
     };
-    hint(socket, Level::Warning, "unroutable", more).says(
+    hint(socket, Level::Warning, "unroutable", more).with_text(
         format!("{} drops messages to routing ids that no peer has{last}", scene.name_of(socket)),
         format!("{} dropped in total, {more} of them recently; {peers}", socket.unroutable),
         "Compare the first part of the sent messages with the routing ids of the peers. Usually the peer has \
@@ -52,7 +52,7 @@ pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     if more == 0 {
         return None;
     }
-    hint(socket, Level::Warning, "lost", more).says(
+    hint(socket, Level::Warning, "lost", more).with_text(
         format!("{} lost messages that were queued for disconnected peers", scene.name_of(socket)),
         format!("{} lost in total, {more} of them recently", socket.lost),
         "Unsent messages are dropped when their peer is gone for good. If a message must arrive, let the receiver confirm it.",
@@ -80,11 +80,11 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
         ms => format!("for at most {ms} ms"),
     };
     let to = peers.join(", ") + &others;
-    hint(socket, Level::Trouble, "linger", seconds).says(
+    hint(socket, Level::Trouble, "linger", seconds).with_text(
         format!("The program cannot exit, because a closed {} still has messages for {to}", socket.type_name),
         format!(
             "{}, waiting for {seconds} s; ZMQ_LINGER lets them wait {ends}",
-            counted(socket.queued_out, "message")
+            format_count(socket.queued_out, "message")
         ),
         "Start the peer, which does not take the messages, or set ZMQ_LINGER to the milliseconds that an exit may wait.",
     )
@@ -111,9 +111,9 @@ pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
             "Compare this address with the endpoints to which the other programs connect.".to_owned(),
         )
     };
-    hint(socket, Level::Note, "no-peers", seconds).says(
-        format!("{} listens at {}, but {what}", socket.type_name, shown(endpoint)),
-        format!("{} accepted in {seconds} s", counted(endpoint.accepted, "peer")),
+    hint(socket, Level::Note, "no-peers", seconds).with_text(
+        format!("{} listens at {}, but {what}", socket.type_name, readable_name(endpoint)),
+        format!("{} accepted in {seconds} s", format_count(endpoint.accepted, "peer")),
         advice,
     )
 }

@@ -1,7 +1,7 @@
 //! The turns of REQ and REP: which end must send the next message.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, counted, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Reports calls that were refused because they were out of turn.
@@ -11,7 +11,8 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
         return None;
     }
     let name = scene.name_of(socket);
-    let calls = if more == 1 { "1 call was".to_owned() } else { format!("{} were", counted(more, "call")) };
+    let calls =
+        if more == 1 { "1 call was".to_owned() } else { format!("{} were", format_count(more, "call")) };
     let evidence = format!("{calls} refused recently (EFSM), {} in total", socket.out_of_turn);
     if socket.type_name == "REQ" {
         let (what, advice) = match awaited(scene, socket) {
@@ -31,12 +32,12 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
                 "A REQ sends, then receives, then sends: one message each, with all its parts.",
             ),
         };
-        return hint(socket, Level::Warning, "out-of-step", more).says(what, evidence, advice);
+        return hint(socket, Level::Warning, "out-of-step", more).with_text(what, evidence, advice);
     }
     // If several peers have sent requests, the program has taken the earliest request.
     let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
     let Some(peer) = owed else {
-        return hint(socket, Level::Warning, "out-of-step", more).says(
+        return hint(socket, Level::Warning, "out-of-step", more).with_text(
             format!("The program calls send and receive of {name} in the wrong order"),
             evidence,
             "A REP receives, then replies, then receives: one message each, with all its parts.",
@@ -45,7 +46,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     let seconds = scene.seconds(peer.last_in);
     // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
-    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).says(
+    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).with_text(
         format!("{name} has not replied to {}, but receives again", peer_name(peer)),
         format!("its request arrived {seconds} s ago; {evidence}"),
         "A REP must reply to each request before it receives the next one. If the work fails, reply with the error. \
@@ -75,7 +76,7 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
         return None;
     }
     let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
-    begun.says(
+    begun.with_text(
         format!("REQ waits for a reply from {}", peer_name(peer)),
         format!("the request was sent {seconds} s ago"),
         "Find out why the peer does not reply: run `taut doctor` on its host. If the request or the reply was lost, \
@@ -106,10 +107,10 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     let others = match waiting {
         0 => String::new(),
         1 => "; 1 request waits behind it".to_owned(),
-        more => format!("; {} wait behind it", counted(more as u64, "request")),
+        more => format!("; {} wait behind it", format_count(more as u64, "request")),
     };
     let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
-    begun.says(
+    begun.with_text(
         format!("{} has a request from {}, and has not replied", scene.name_of(socket), peer_name(peer)),
         format!("the request arrived {seconds} s ago{others}"),
         format!(

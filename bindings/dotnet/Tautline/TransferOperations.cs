@@ -120,9 +120,9 @@ namespace Tautline
                 int size = new Transfer(Transfer.Kind.ReceiveMessage, (void*)batch.Next, 0, 0).Try(socket);
                 if (size < 0)
                     break;
-                batch.Took(size);
+                batch.Added(size);
             }
-            batch.Settle();
+            batch.FreeStale();
             result = batch.Count;
             return result > 0;
         }
@@ -149,7 +149,7 @@ namespace Tautline
                 {
                     if (new Transfer(Transfer.Kind.ReceiveMessage, (void*)part.Pointer, 0, 0).Try(socket) < 0)
                         return false;
-                    more = part.More;
+                    more = part.HasMore;
                     parts.Add(part.ToArray());
                 }
                 while (more);

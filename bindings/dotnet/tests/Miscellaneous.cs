@@ -6,7 +6,7 @@ using System.Threading;
 
 namespace Tautline.Tests
 {
-    static class Rest
+    static class Miscellaneous
     {
         [Test]
         static void Options()
@@ -41,13 +41,13 @@ namespace Tautline.Tests
                 Check.Equal(TimeSpan.FromSeconds(1), socket.HeartbeatInterval);
                 Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromDays(1000));
                 Check.Throws<ArgumentOutOfRangeException>(() => socket.Linger = TimeSpan.FromMilliseconds(-5));
-                Check.Says("option 9999 of a Dealer socket does not take the value 1", () => socket.Set(9999, 1));
+                Check.Says("option 9999 of a Dealer socket does not take the value 1", () => socket.SetOption(9999, 1));
                 Check.Says("RoutingId of a Dealer socket does not take this value of 256 bytes", () => socket.RoutingId = new byte[256]);
                 Check.Says("SendHighWaterMark of a Dealer socket does not take the value -5", () => socket.SendHighWaterMark = -5);
                 Check.Says("PlainPassword of a Dealer socket does not take this value of 300 bytes",
                     () => socket.PlainPassword = new string('x', 300));
-                Check.Says("option 9999 of a Dealer socket", () => socket.GetString(9999));
-                Check.Says("option 9999", () => socket.GetInt(9999));
+                Check.Says("option 9999 of a Dealer socket", () => socket.GetStringOption(9999));
+                Check.Says("option 9999", () => socket.GetIntOption(9999));
                 Check.Says("option 1 of a context does not take the value -1", () => context.IoThreads = -1);
                 Check.Equal(PollEvents.None, socket.Events);
                 Check.That(socket.Descriptor > 0, "there is a descriptor");
@@ -94,7 +94,7 @@ namespace Tautline.Tests
             using (var pull = new PullSocket(context))
             {
                 Check.Fails(Errno.StateMachine, () => reply.Send("too early"));
-                Check.Says("Reply must receive a question first", () => reply.Send("too early"));
+                Check.Says("Reply must receive a request first", () => reply.Send("too early"));
                 Check.Fails(Errno.NotSupported, () => pull.Send("never"));
                 Check.Says("Pull sockets do not send", () => pull.Send("never"));
                 Check.Fails(Errno.InvalidArgument, () => reply.Bind("nonsense"));
@@ -128,22 +128,22 @@ namespace Tautline.Tests
                 int third = poller.Add(couple.Bound.Descriptor, PollEvents.In);
                 Check.Throws<ArgumentException>(() => poller.Add(couple.Bound, PollEvents.In));
                 Check.That(poller.Wait(TimeSpan.Zero) >= 1, "the pair can send");
-                Check.Equal(PollEvents.Out, poller.Ready(second));
-                Check.Equal(PollEvents.None, poller.Ready(first));
+                Check.Equal(PollEvents.Out, poller.GetReadyEvents(second));
+                Check.Equal(PollEvents.None, poller.GetReadyEvents(first));
                 poller.RemoveAt(third);
-                poller.Change(second, PollEvents.In);
+                poller.SetEvents(second, PollEvents.In);
                 Check.Equal(0, poller.Wait(TimeSpan.Zero));
                 couple.Connected.Send("x");
                 Check.Equal(1, poller.Wait());
-                Check.Equal(PollEvents.In, poller.Ready(couple.Bound));
+                Check.Equal(PollEvents.In, poller.GetReadyEvents(couple.Bound));
                 other.Connected.Send("y");
                 Check.Equal(2, poller.Wait());
                 Check.That(poller.Remove(couple.Bound), "it was there");
                 Check.That(!poller.Remove(couple.Bound), "it was removed");
                 Check.Equal(1, poller.Count);
                 Check.Equal(1, poller.Wait());
-                Check.Equal(PollEvents.In, poller.Ready(0));
-                Check.Throws<ArgumentOutOfRangeException>(() => poller.Ready(1));
+                Check.Equal(PollEvents.In, poller.GetReadyEvents(0));
+                Check.Throws<ArgumentOutOfRangeException>(() => poller.GetReadyEvents(1));
                 Check.Equal("y", other.Bound.ReceiveString());
                 Check.That(!other.Bound.Wait(PollEvents.In, TimeSpan.FromMilliseconds(1)), "nothing more comes");
             }
@@ -219,9 +219,9 @@ namespace Tautline.Tests
             using (var monitor = new SocketMonitor(context, bound))
             {
                 string endpoint = bound.Bind("tcp://127.0.0.1:*");
-                var happened = monitor.Receive();
-                Check.Equal(SocketEvents.Listening, happened.Type);
-                Check.Equal(endpoint, happened.Endpoint);
+                var monitorEvent = monitor.Receive();
+                Check.Equal(SocketEvents.Listening, monitorEvent.Type);
+                Check.Equal(endpoint, monitorEvent.Endpoint);
                 using (var connected = new PushSocket(context))
                 {
                     connected.Connect(endpoint);
@@ -229,7 +229,7 @@ namespace Tautline.Tests
                     Check.Equal(SocketEvents.HandshakeSucceeded, monitor.ReceiveAsync().Result.Type);
                 }
                 Check.Equal(SocketEvents.Disconnected, monitor.Receive().Type);
-                Check.That(!monitor.TryReceive(TimeSpan.FromMilliseconds(1), out happened), "nothing more");
+                Check.That(!monitor.TryReceive(TimeSpan.FromMilliseconds(1), out monitorEvent), "nothing more");
             }
         }
 
@@ -245,16 +245,16 @@ namespace Tautline.Tests
                 connected.Connect(endpoint);
                 foreach (var type in new[] { SocketEvents.HandshakeSucceeded, SocketEvents.Disconnected })
                 {
-                    var happened = monitor.Receive();
+                    var monitorEvent = monitor.Receive();
                     connected.Dispose();
-                    Check.Equal(type, happened.Type);
-                    Check.Equal(endpoint, happened.Endpoint);
-                    Check.Equal(Runner.OnTautline ? endpoint : "", happened.Local);
-                    Check.Equal(Runner.OnTautline ? "joe" : "", Encoding.ASCII.GetString(happened.RoutingId));
-                    Check.Equal(Runner.OnTautline ? "127.0.0.1" : "", happened.Host);
-                    Check.Equal(Runner.OnTautline, happened.Remote.StartsWith("tcp://127.0.0.1:", StringComparison.Ordinal));
-                    Check.Equal(Runner.OnTautline && type == SocketEvents.Disconnected, happened.Reason.Length > 0);
-                    Check.That(happened.Claim == null, "nobody was refused");
+                    Check.Equal(type, monitorEvent.Type);
+                    Check.Equal(endpoint, monitorEvent.Endpoint);
+                    Check.Equal(Runner.OnTautline ? endpoint : "", monitorEvent.Local);
+                    Check.Equal(Runner.OnTautline ? "joe" : "", Encoding.ASCII.GetString(monitorEvent.RoutingId));
+                    Check.Equal(Runner.OnTautline ? "127.0.0.1" : "", monitorEvent.PeerAddress);
+                    Check.Equal(Runner.OnTautline, monitorEvent.Remote.StartsWith("tcp://127.0.0.1:", StringComparison.Ordinal));
+                    Check.Equal(Runner.OnTautline && type == SocketEvents.Disconnected, monitorEvent.Reason.Length > 0);
+                    Check.That(monitorEvent.Claim == null, "nobody was refused");
                 }
             }
         }
@@ -272,9 +272,9 @@ namespace Tautline.Tests
                 server.ApplyToServer(bound);
                 client.ApplyToClient(connected, client.PublicKey);
                 connected.Connect(bound.Bind("tcp://127.0.0.1:*"));
-                var happened = monitor.Receive();
-                Check.Equal(0x11000001, happened.Value);
-                Check.Equal(Runner.OnTautline ? "a key is wrong" : "", happened.Reason);
+                var monitorEvent = monitor.Receive();
+                Check.Equal(0x11000001, monitorEvent.Value);
+                Check.Equal(Runner.OnTautline ? "a CURVE key is wrong" : "", monitorEvent.Reason);
             }
         }
 
@@ -407,8 +407,8 @@ namespace Tautline.Tests
                 Check.Equal(1L, from[0].MessagesReceived);
                 Check.Equal(7L, from[0].BytesReceived);
                 Check.Equal(1L, to[0].MessagesSent);
-                Check.That(to[0].ConnectedHere && !from[0].ConnectedHere, "which end has connected");
-                Check.Equal(from[0].Local, to[0].Address);
+                Check.That(to[0].IsOutgoing && !from[0].IsOutgoing, "which end has connected");
+                Check.Equal(from[0].Local, to[0].Remote);
             }
         }
 

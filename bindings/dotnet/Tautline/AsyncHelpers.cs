@@ -4,7 +4,7 @@ using System.Threading.Tasks;
 namespace Tautline
 {
     /// <summary>Helpers that await. The socket's methods use pointers and therefore cannot await.</summary>
-    internal static class Awaiting
+    internal static class AsyncHelpers
     {
         internal static async Task<byte[]> Bytes(Socket socket, CancellationToken token)
         {

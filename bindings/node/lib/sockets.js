@@ -1,7 +1,7 @@
 // The socket classes, with the methods and options that only some of them have.
 "use strict"
 
-const { checked } = require("./errors")
+const { checkResult } = require("./errors")
 const { plain } = require("./messages")
 const options = require("./options")
 const { Socket, internals } = require("./socket")
@@ -17,20 +17,20 @@ const XPUB_VERBOSE = 40
 const XPUB_VERBOSER = 78
 
 class Pair extends Socket {
-  constructor(given) {
-    super(0, given)
+  constructor(options) {
+    super(0, options)
   }
 }
 
 class Publisher extends Socket {
-  constructor(given) {
-    super(1, given)
+  constructor(options) {
+    super(1, options)
   }
 }
 
 class Subscriber extends Socket {
-  constructor(given) {
-    super(2, given)
+  constructor(options) {
+    super(2, options)
   }
 
   subscribe(...prefixes) {
@@ -43,25 +43,25 @@ class Subscriber extends Socket {
 }
 
 class Request extends Socket {
-  constructor(given) {
-    super(3, given)
+  constructor(options) {
+    super(3, options)
   }
 }
 
 class Reply extends Socket {
-  constructor(given) {
-    super(4, given)
+  constructor(options) {
+    super(4, options)
   }
 }
 
 class Dealer extends Socket {
-  constructor(given) {
-    super(5, given)
+  constructor(options) {
+    super(5, options)
   }
 }
 
 // Socket types that can set the routing id of the peer that they connect to.
-const naming = Base =>
+const withConnectRoutingId = Base =>
   class extends Base {
     connect(address, { routingId } = {}) {
       if (routingId !== undefined) this.setStringOption(CONNECT_ROUTING_ID, routingId)
@@ -69,27 +69,27 @@ const naming = Base =>
     }
   }
 
-class Router extends naming(Socket) {
-  constructor(given) {
-    super(6, given)
+class Router extends withConnectRoutingId(Socket) {
+  constructor(options) {
+    super(6, options)
   }
 }
 
 class Pull extends Socket {
-  constructor(given) {
-    super(7, given)
+  constructor(options) {
+    super(7, options)
   }
 }
 
 class Push extends Socket {
-  constructor(given) {
-    super(8, given)
+  constructor(options) {
+    super(8, options)
   }
 }
 
 class XPublisher extends Socket {
-  constructor(given) {
-    super(9, given)
+  constructor(options) {
+    super(9, options)
   }
 
   set verbosity(value) {
@@ -101,22 +101,22 @@ class XPublisher extends Socket {
 }
 
 class XSubscriber extends Socket {
-  constructor(given) {
-    super(10, given)
+  constructor(options) {
+    super(10, options)
   }
 }
 
-class Stream extends naming(Socket) {
-  constructor(given) {
-    super(11, given)
+class Stream extends withConnectRoutingId(Socket) {
+  constructor(options) {
+    super(11, options)
   }
 }
 
-// Draft kinds.
+// Draft types.
 
 class Server extends Socket {
-  constructor(given) {
-    super(12, given)
+  constructor(options) {
+    super(12, options)
   }
 
   send(message, { routingId } = {}) {
@@ -130,14 +130,14 @@ class Server extends Socket {
 }
 
 class Client extends Socket {
-  constructor(given) {
-    super(13, given)
+  constructor(options) {
+    super(13, options)
   }
 }
 
 class Radio extends Socket {
-  constructor(given) {
-    super(14, given)
+  constructor(options) {
+    super(14, options)
   }
 
   send(message, { group } = {}) {
@@ -146,16 +146,16 @@ class Radio extends Socket {
 }
 
 class Dish extends Socket {
-  constructor(given) {
-    super(15, given)
+  constructor(options) {
+    super(15, options)
   }
 
   join(...groups) {
-    for (const group of groups) checked(internals.native(this).join(bytes(group), true))
+    for (const group of groups) checkResult(internals.native(this).join(bytes(group), true))
   }
 
   leave(...groups) {
-    for (const group of groups) checked(internals.native(this).join(bytes(group), false))
+    for (const group of groups) checkResult(internals.native(this).join(bytes(group), false))
   }
 
   async receive() {
@@ -165,20 +165,20 @@ class Dish extends Socket {
 }
 
 class Gather extends Socket {
-  constructor(given) {
-    super(16, given)
+  constructor(options) {
+    super(16, options)
   }
 }
 
 class Scatter extends Socket {
-  constructor(given) {
-    super(17, given)
+  constructor(options) {
+    super(17, options)
   }
 }
 
 class Datagram extends Socket {
-  constructor(given) {
-    super(18, given)
+  constructor(options) {
+    super(18, options)
   }
 }
 

@@ -5,17 +5,17 @@ using System.Threading.Tasks;
 namespace Tautline
 {
     /// <summary>The queues of waiting operations of one socket, and the lock for all calls on a
-    /// socket that is used asynchronously or measured.</summary>
+    /// socket that is used asynchronously or metered.</summary>
     /// <remarks>
     /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the
     /// socket may consume that signal. Therefore every caller retries the waiting operations before
-    /// it releases the lock: <see cref="Advance"/>. The reactor's thread does the same when the
+    /// it releases the lock: <see cref="RetryOperations"/>. The reactor's thread does the same when the
     /// descriptor is readable. The thread watches a descriptor from the first operation that has to wait
     /// until a signal arrives while no operation waits. So a loop that awaits message after message
-    /// does not register each time. A call that waits without the lock borrows a measured socket
+    /// does not register each time. A call that waits without the lock borrows a metered socket
     /// for exclusive use: <see cref="Lend"/>.
     /// </remarks>
-    internal sealed class Dispatch
+    internal sealed class SocketDispatcher
     {
         readonly object gate = new object();
         readonly OperationQueue receives = new OperationQueue();
@@ -29,7 +29,7 @@ namespace Tautline
         bool withheld;
         SocketStatistics numbers;
 
-        internal Dispatch(SocketHandle handle)
+        internal SocketDispatcher(SocketHandle handle)
         {
             this.handle = handle;
             Descriptor = -1;
@@ -39,7 +39,7 @@ namespace Tautline
         internal int Descriptor { get; private set; }
 
         /// <summary>True if a meter reports the socket's counters.</summary>
-        internal bool Counted { get; set; }
+        internal bool IsMetered { get; set; }
 
         /// <summary>True if the socket is used asynchronously, so that any thread may call it at
         /// any time.</summary>
@@ -69,7 +69,7 @@ namespace Tautline
                 // Reading the events is necessary to notice room that a peer's reads have made.
                 if (result < 0 && transfer.Sends && (Events() & (int)PollEvents.Out) != 0)
                     result = transfer.Try(handle.Pointer);
-                Advance();
+                RetryOperations();
                 return result;
             }
         }
@@ -82,7 +82,7 @@ namespace Tautline
                 Open();
                 token.ThrowIfCancellationRequested();
                 (send ? sends : receives).Add(operation);
-                Advance();
+                RetryOperations();
             }
             if (token.CanBeCanceled && !operation.Task.IsCompleted)
             {
@@ -125,7 +125,7 @@ namespace Tautline
             {
                 Open();
                 queue.Add(operation);
-                Advance();
+                RetryOperations();
             }
             if (!((IAsyncResult)operation.Task).AsyncWaitHandle.WaitOne(timeout) && Withdraw(operation, CancellationToken.None))
                 return -1;
@@ -140,7 +140,7 @@ namespace Tautline
         {
             lock (gate)
             {
-                if (Counted && !closed && lent == 0)
+                if (IsMetered && !closed && lent == 0)
                     Count();
                 lent++;
                 withheld |= withhold;
@@ -154,7 +154,7 @@ namespace Tautline
             {
                 lent--;
                 withheld &= lent > 0;
-                Advance();
+                RetryOperations();
             }
         }
 
@@ -167,14 +167,14 @@ namespace Tautline
                 bool known = !closed && !withheld && (lent > 0 || Count());
                 // Reading the statistics may have consumed a signal.
                 if (known)
-                    Advance();
+                    RetryOperations();
                 result = numbers;
                 return known;
             }
         }
 
         /// <summary>Retries the waiting operations.</summary>
-        internal void Advance()
+        internal void RetryOperations()
         {
             lock (gate)
             {
@@ -218,7 +218,7 @@ namespace Tautline
                     armed = false;
                     return false;
                 }
-                Advance();
+                RetryOperations();
                 return true;
             }
         }
