@@ -89,7 +89,7 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
         Raises TimedOut after `rcvtimeo` milliseconds, Again with the flag DONTWAIT, InvalidState if it is not the
         socket's turn (REQ, REP), SocketClosed, ContextTerminated.
         """
-        message = self._recv_now(copy)
+        message = self._recv_now() if copy else self._recv_frame_now()
         if message is not None:
             return message
         if flags & DONTWAIT:
