@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from tautline_zmq import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["Frame"]
 
@@ -18,6 +21,10 @@ class Frame(_native.Frame):
     """
 
     __slots__ = ()
+
+    def __init__(self, data: Optional[Buffer] = None, copy: bool = True) -> None:
+        """Makes a frame of an object with the buffer protocol. Without a copy, the object must not change any more."""
+        super().__init__(data, copy=copy)
 
     @property
     def routing_id(self) -> int:
@@ -70,6 +77,5 @@ class Frame(_native.Frame):
         return _restore, (bytes(memoryview(self)),)
 
 
-def _restore(body: Union[bytes, bytearray]) -> Frame:
-    # Small bodies are copied.
-    return Frame(body, copy_threshold=65536)
+def _restore(body: Buffer) -> Frame:
+    return Frame(body, copy=memoryview(body).nbytes < 65536)

@@ -88,6 +88,8 @@ class Socket(AsyncSocket):
         try:
             tries = 0
             if direction.busy:
+                if timer is not None and timer.is_over():
+                    raise self._timed_out(direction, limit)
                 await self._line_up(direction, loop, timer)
                 tries = 1
             else:
@@ -236,7 +238,7 @@ class Socket(AsyncSocket):
             self._attach(loop)
         timer = None if timeout is None or timeout < 0 else _Timer(loop, timeout)
         try:
-            while True:
+            while timer is None or not timer.is_over():
                 future: asyncio.Future[None] = loop.create_future()
                 entry = (flags, future)
                 self._pollers.append(entry)
@@ -249,9 +251,11 @@ class Socket(AsyncSocket):
                     if entry in self._pollers:
                         self._pollers.remove(entry)
                 ready = self.events & flags
-                if ready or (timer is not None and timer.is_over()):
+                if ready:
                     return ready
+                # The timer may end during this turn of the loop.
                 await asyncio.sleep(0)
+            return self.events & flags
         except _Expired:
             return self.events & flags
         finally:
