@@ -97,7 +97,7 @@ impl Context {
             made().insert(address);
             address
         };
-        // A second thread cannot have set it: no Python code has run since the check above.
+        // This thread has held the interpreter lock since the check above, so this succeeds.
         let _ = self.opened.set(Opened { address, process: std::process::id() });
         Ok(())
     }

@@ -155,8 +155,13 @@ impl Socket {
             let native = context.cast::<Context>()?.get();
             native.socket(socket_type).map_err(|error| errors::exception(py, error))?
         };
-        // A second thread cannot have set it: no Python code has run since the handle was made.
-        let _ = self.opened.set(Opened { handle, process: std::process::id() });
+        if self.opened.set(Opened { handle, process: std::process::id() }).is_err() {
+            // Another thread was faster.
+            if shadow == 0 {
+                let _ = handle.close(Some(0));
+            }
+            return Err(PyRuntimeError::new_err("Socket is initialised already"));
+        }
         self.replace_context(context.map(Bound::unbind));
         Ok(())
     }
@@ -409,7 +414,8 @@ impl Socket {
 
     /// Sends each item of an iterable as one message: an object with a buffer as a message of one
     /// part, a list or tuple of such objects as a message of several parts. Returns the number of
-    /// sent messages. That is less than all of them if `flags` has DONTWAIT and no peer has room.
+    /// sent messages. It is less than their number if no peer has room, with DONTWAIT in `flags` or
+    /// after ZMQ_SNDTIMEO.
     #[pyo3(signature = (messages, flags = 0))]
     fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>, flags: c_int) -> PyResult<usize> {
         batch::send_many(py, self.handle(py)?, messages, flags)

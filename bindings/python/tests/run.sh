@@ -29,8 +29,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/python.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 if [[ -z ${PYZMQ:-} ]]; then
     PYZMQ=$target/python/pyzmq-$pyzmq-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary :all: \
-        --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
+    [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet \
+        --root-user-action=ignore --no-deps --only-binary :all: --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
 fi
 # Some tests of the native API use these. Without the Python Package Index, they are skipped.
 extras=$target/python/extras-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -45,7 +45,7 @@ def test_a_faulty_file(start, tmp_path):
     assert peer("names", str(names)) is True
     assert peer("connect", "a", "name://orders") is True
     replace(names, "orders")
-    until("the error is reported", lambda: "stay in force" in peer.said())
+    until("the error is reported", lambda: "stays in force" in peer.said())
     peer.end()
 
 

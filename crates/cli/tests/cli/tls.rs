@@ -163,7 +163,7 @@ fn a_collector_that_is_not_trusted_gets_nothing() {
         let file = folder.path().join("text");
         std::fs::write(&file, "sesame-open").unwrap();
         let ended = world.run(&["metrics", "--otlp", &url, "--otlp-trust", file.to_str().unwrap()]);
-        ended.failed(1, &["the file contains no certificates", "in PEM"]);
+        ended.failed(1, &["the file contains no certificates", "PEM file"]);
         world
             .run(&["metrics", "--otlp", &url, "--otlp-trust", "/missing"])
             .failed(1, &["/missing", "No such file"]);
