@@ -6,7 +6,7 @@
 #                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for both
 #                                          processors, with glibc and with musl
 #   TAGS="py3-none cp39-cp39 ..." packaging/python/build.sh    other wheels: see below
-#   LIBRARY=FILE packaging/python/build.sh [TARGET]            with an existing library
+#   LIBRARY=FILE MODULE=FILE packaging/python/build.sh [TARGET]    with an existing library, with an existing native module
 #
 # The tag of a wheel says which Pythons can install it. pip takes the most specific wheel.
 #   py3-none       the library alone: pyzmq runs on it. For CPython 3.8 and later, and for PyPy.
@@ -44,7 +44,9 @@ library() {
 
 # module TAG TARGET: builds the native module, and prints its path.
 module() {
-    if [[ $2 == "$host" ]]; then
+    if [[ -n ${MODULE:-} ]]; then
+        echo "$MODULE"
+    elif [[ $2 == "$host" ]]; then
         PYO3_CONFIG_FILE=$root/bindings/python/interpreters/$1 cargo build --profile addon -p tautline-python >&2 || return
         echo "${CARGO_TARGET_DIR:-target}/addon/lib_native.so"
     else

@@ -117,7 +117,7 @@ pub(crate) fn send_many(
         let Some(message) = messages.next() else { break };
         drop(calls);
         match message?.cast_into_exact::<PyBytes>() {
-            Ok(bytes) => {
+            Ok(bytes) if bytes.as_bytes().len() <= transfer::LARGE => {
                 chunk.push(bytes);
                 if chunk.len() < CHUNK {
                     continue;
@@ -126,9 +126,10 @@ pub(crate) fn send_many(
                     return Ok(sent);
                 }
             }
-            Err(other) => {
+            other => {
+                let other = other.map_or_else(|error| error.into_inner(), Bound::into_any);
                 if !send_chunk(py, handle, &mut chunk, flags, &mut sent)?
-                    || !send_other(py, handle, &other.into_inner(), flags, sent)?
+                    || !send_other(py, handle, &other, flags, sent)?
                 {
                     return Ok(sent);
                 }
@@ -140,7 +141,7 @@ pub(crate) fn send_many(
     Ok(sent)
 }
 
-/// Sends the collected messages. Returns false if a peer has no room and `flags` have DONTWAIT.
+/// Sends the collected messages. Returns false if no peer has room, as [`has_room`] says.
 fn send_chunk(
     py: Python<'_>,
     handle: SocketHandle,
@@ -159,16 +160,16 @@ fn send_chunk(
     });
     *sent += next;
     chunk.clear();
-    stopped_or(py, flags, result.map(|()| true))
+    has_room(py, flags, *sent, result)
 }
 
-/// Sends one message that is not `bytes`.
+/// Sends one message that is large, or not `bytes`.
 fn send_other(
     py: Python<'_>,
     handle: SocketHandle,
     message: &Bound<'_, PyAny>,
     flags: c_int,
-    _sent: usize,
+    sent: usize,
 ) -> PyResult<bool> {
     let way = Way { copy: true, track: false, copy_threshold: 0 };
     let result = if message.is_instance_of::<PyList>() || message.is_instance_of::<PyTuple>() {
@@ -176,13 +177,14 @@ fn send_other(
     } else {
         transfer::send(py, handle, message, flags, way)
     };
-    stopped_or(py, flags, result.map(|_| true))
+    has_room(py, flags, sent, result.map(|_| ()))
 }
 
-/// Turns the exception `Again` into false if `flags` have DONTWAIT.
-fn stopped_or(py: Python<'_>, flags: c_int, result: PyResult<bool>) -> PyResult<bool> {
+/// Returns true after a success. Returns false in place of the exception `Again` if `flags` have
+/// DONTWAIT, or if messages were sent before, whose number the caller then returns.
+fn has_room(py: Python<'_>, flags: c_int, sent: usize, result: PyResult<()>) -> PyResult<bool> {
     match result {
-        Err(error) if flags & DONTWAIT != 0 && errors::is_again(py, &error) => Ok(false),
-        result => result,
+        Err(error) if (flags & DONTWAIT != 0 || sent > 0) && errors::is_again(py, &error) => Ok(false),
+        result => result.map(|()| true),
     }
 }

@@ -53,7 +53,8 @@ impl Context {
         unsafe { SocketHandle::open(opened.handle(), socket_type) }
     }
 
-    fn open_handle(&self) -> PyResult<*mut c_void> {
+    /// Returns the handle. RuntimeError if the context is terminated.
+    pub(crate) fn open_handle(&self) -> PyResult<*mut c_void> {
         match self.opened.get() {
             Some(opened) if !self.closed.load(Ordering::Relaxed) => Ok(opened.handle()),
             _ => Err(PyRuntimeError::new_err("Context has been destroyed")),
@@ -96,7 +97,7 @@ impl Context {
             made().insert(address);
             address
         };
-        // A second thread cannot have set it: no Python code has run since the check above.
+        // This thread has held the interpreter lock since the check above, so this succeeds.
         let _ = self.opened.set(Opened { address, process: std::process::id() });
         Ok(())
     }

@@ -6,8 +6,10 @@
 //! this module calls, for example the constructor of an exception, takes the lock out of PyO3's sight.
 //!
 //! Therefore a thread marks the time during which this module calls Python code. At exit, `atexit`
-//! waits until no thread is inside. From then on, every other thread than the exiting one stops for
-//! ever when it is about to call Python code. It holds no lock.
+//! waits until no thread is inside. From then on, every thread except the exiting one pauses before
+//! it calls Python code. Usually the interpreter exits during the pause, and the thread never returns
+//! from it. The pause is limited, because another function of `atexit` may wait for a lock of Python
+//! that the thread holds.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -18,8 +20,7 @@ use pyo3::prelude::*;
 
 use crate::reaper;
 
-/// Time that the exit waits for the other threads. A thread that runs longer may hold up the program
-/// for ever, which is worse than an abort.
+/// Limit of both waits.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// True from the exit of the interpreter on.
@@ -42,18 +43,12 @@ impl PythonCode {
         let inside = PythonCode(());
         if has_begun() && EXITING_THREAD.get() != Some(&thread::current().id()) {
             drop(inside);
-            stop_for_ever(py);
+            py.detach(|| thread::sleep(LIMIT));
+            INSIDE.fetch_add(1, Ordering::SeqCst);
+            return PythonCode(());
         }
         inside
     }
-}
-
-fn stop_for_ever(py: Python<'_>) -> ! {
-    py.detach(|| {
-        loop {
-            thread::park();
-        }
-    })
 }
 
 impl Drop for PythonCode {

@@ -278,6 +278,10 @@ impl Frame {
     fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         let message = {
             let mut state = self.state();
+            if state.bytes.is_none() && state.message.len() <= transfer::LARGE {
+                // To make `bytes` runs no Python code.
+                state.bytes = Some(PyBytes::new(py, state.message.as_slice()).unbind());
+            }
             if let Some(bytes) = &state.bytes {
                 return Ok(bytes.clone_ref(py));
             }

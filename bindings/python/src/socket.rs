@@ -44,6 +44,18 @@ struct Opened {
 }
 
 impl Socket {
+    /// Returns an object without a socket, for `__init__`.
+    pub(crate) fn unopened(calls_python: bool) -> Socket {
+        Socket {
+            opened: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            copy_threshold: AtomicI32::new(0),
+            context: Mutex::new(None),
+            draft_poller: Mutex::new(None),
+            calls_python,
+        }
+    }
+
     /// Returns the handle. ENOTSOCK if the socket is closed.
     #[inline(always)]
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<SocketHandle> {
@@ -110,14 +122,7 @@ impl Socket {
         _keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Socket> {
         let calls_python = class.getattr(intern!(class.py(), "_CALLS_PYTHON"))?.is_truthy()?;
-        Ok(Socket {
-            opened: OnceLock::new(),
-            closed: AtomicBool::new(false),
-            copy_threshold: AtomicI32::new(0),
-            context: Mutex::new(None),
-            draft_poller: Mutex::new(None),
-            calls_python,
-        })
+        Ok(Socket::unopened(calls_python))
     }
 
     /// Opens a socket in a context, or refers to the one with the address `shadow`.
@@ -150,8 +155,13 @@ impl Socket {
             let native = context.cast::<Context>()?.get();
             native.socket(socket_type).map_err(|error| errors::exception(py, error))?
         };
-        // A second thread cannot have set it: no Python code has run since the handle was made.
-        let _ = self.opened.set(Opened { handle, process: std::process::id() });
+        if self.opened.set(Opened { handle, process: std::process::id() }).is_err() {
+            // Another thread was faster.
+            if shadow == 0 {
+                let _ = handle.close(Some(0));
+            }
+            return Err(PyRuntimeError::new_err("Socket is initialised already"));
+        }
         self.replace_context(context.map(Bound::unbind));
         Ok(())
     }
@@ -404,7 +414,8 @@ impl Socket {
 
     /// Sends each item of an iterable as one message: an object with a buffer as a message of one
     /// part, a list or tuple of such objects as a message of several parts. Returns the number of
-    /// sent messages. That is less than all of them if `flags` has DONTWAIT and no peer has room.
+    /// sent messages. It is less than their number if no peer has room, with DONTWAIT in `flags` or
+    /// after ZMQ_SNDTIMEO.
     #[pyo3(signature = (messages, flags = 0))]
     fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>, flags: c_int) -> PyResult<usize> {
         batch::send_many(py, self.handle(py)?, messages, flags)

@@ -37,6 +37,15 @@ class ExitTest(ProgramTest):
     def test_exit_by_an_exception_in_atexit(self):
         self.run_program(START + "import atexit\natexit.register(lambda: push.send(bytes(100_000), copy=False))")
 
+    def test_exit_waits_for_a_lock_of_a_thread_in_a_call(self):
+        self.run_program(
+            "import atexit, threading\nlock = threading.Lock()\natexit.register(lock.acquire)\n"
+            + START
+            + "def run():\n    while True:\n        with lock:\n            try: pull.recv(zmq.NOBLOCK)\n"
+            "            except zmq.Again: pass\n"
+            "for _ in range(2): threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.1)"
+        )
+
     def test_frames_that_outlive_the_interpreter(self):
         self.run_program(START + "push.send(bytes(100_000), copy=False)\nsys.kept = pull.recv(copy=False), push, pull, context")
 
@@ -60,9 +69,10 @@ except ImportError:
 
 
 class ForkTest(ProgramTest):
-    def fork(self, child, parent=""):
+    def fork(self, child, parent="", before=""):
         return self.run_program(
             START
+            + before
             + "child = os.fork()\nif not child:\n"
             + "".join(f"    {line}\n" for line in child.splitlines())
             + "    sys.stdout.flush(); os._exit(0)\n"
@@ -96,6 +106,14 @@ class ForkTest(ProgramTest):
 
     def test_child_ends_normally_with_inherited_frames(self):
         self.fork("frame = zmq.Frame(bytes(100_000), copy=False, track=True)\ndel push, pull, context, frame\ngc.collect()")
+
+    def test_child_does_not_take_the_events_of_a_descriptor_of_its_parent(self):
+        self.fork(
+            "readiness.clear()\ntry: readiness.arm(1)\nexcept zmq.ZMQError: pass\nelse: os._exit(1)\nreadiness.stop()",
+            "assert select.select([readiness], [], [], 30)[0]\nassert pull.recv() == b'waited for'",
+            "import select\nfrom tautline_zmq._native import Readiness\nreadiness = Readiness(pull)\n"
+            "while readiness.arm(1) != Readiness.WAITING: pass\npush.send(b'waited for')\n",
+        )
 
     def test_fork_while_threads_are_inside_of_sockets(self):
         self.run_program(

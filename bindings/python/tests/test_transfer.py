@@ -109,7 +109,8 @@ class TransferTest(SocketTest):
 
     def test_batches(self):
         sender, receiver = self.pair(zmq.PUSH, zmq.PULL)
-        messages = [b"%d" % number for number in range(700)] + [[b"a", b"b"], bytearray(b"c"), b"d"]
+        messages = [b"%d" % number for number in range(700)]
+        messages += [[b"a", b"b"], bytearray(b"c"), b"d" * 100_000, [b"e" * 100_000, b""], b"f"]
         self.assertEqual(sender.send_many(messages), len(messages))
         received = receiver.recv_many(10)
         self.assertEqual(len(received), 10)
@@ -130,6 +131,12 @@ class TransferTest(SocketTest):
         sent = sender.send_many([b"x"] * 1000, zmq.NOBLOCK)
         self.assertTrue(1 <= sent < 1000, sent)
         self.assertEqual(receiver.recv_batch(), [b"x"] * sent)
+        sender.sndtimeo = 10
+        sent = sender.send_many([b"y"] * 1000)
+        self.assertTrue(1 <= sent < 1000, sent)
+        with self.assertRaises(zmq.Again):
+            sender.send_many([b"z"])
+        self.assertEqual(receiver.recv_batch(), [b"y"] * sent)
         with self.assertRaises(TypeError):
             sender.send_many([b"x", 3])
 

@@ -36,7 +36,7 @@ pub(crate) struct SocketBody {
     /// True if the socket exists and is not being closed by a thread.
     // Relaxed: caller, and fence: `SocketGuard::new` and `close`.
     open: AtomicBool,
-    /// Index at which [`crate::poll`] keeps this entry. Written by the caller inside.
+    /// Index at which [`mod@crate::poll`] keeps this entry. Written by the caller inside.
     // Relaxed: caller; other threads read it as a hint, which they check.
     mark: AtomicU32,
     /// The process in which the socket was made or last waited for.
