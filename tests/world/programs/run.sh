@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # The programs with the longest runs come first.
-all=(pyzmq wheel gozmq goczmq rustzmq jupyter locust rsyslog cppzmq pmacct php node)
+all=(pyzmq wheel backend gozmq goczmq rustzmq jupyter locust rsyslog cppzmq pmacct php node)
 [[ $# -gt 0 ]] || set -- "${all[@]}"
 
 export here logs=$target/programs/log prefix=${PREFIX:-$target/programs/prefix}
