@@ -5,8 +5,8 @@ For programs that do not need pyzmq, the package has an API of its own: `Context
 
 When Python starts, the file `tautline_zmq.pth` (from Python 3.15 on `tautline_zmq.start`) calls `install`. This registers a
 finder, so a program without zmq imports only this small module. Right before zmq is imported, the finder loads the library
-for the whole process, so the dynamic linker resolves pyzmq's calls to it. After zmq.asyncio is imported, `_asyncio` replaces
-its slowest methods.
+for the whole process, so the dynamic linker resolves pyzmq's calls to it. After `python -m tautline_zmq on`, pyzmq gets the native
+backend of this package instead. After zmq.asyncio is imported, `_asyncio` replaces its slowest methods.
 
 `python -m tautline_zmq` turns this off and on, shows the state, and measures the difference.
 """
@@ -165,14 +165,14 @@ def install() -> None:
 
 
 def active() -> bool:
-    """Returns True if pyzmq runs on this package's library in this process. Imports zmq if it is not imported yet."""
+    """Returns True if pyzmq runs on Tautline in this process. Imports zmq if it is not imported yet."""
     try:
         import zmq  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
         return False
-    from tautline_zmq import _library
+    from tautline_zmq import _selection
 
-    return _library.serves()
+    return _selection.in_use() != "pyzmq"
 
 
 def version() -> str:
@@ -192,16 +192,20 @@ def __getattr__(name: str) -> object:
 
 
 class _BeforeZmq:
-    """First finder of the process. It loads the library before `zmq` is imported, and patches `zmq.asyncio` after the import."""
+    """First finder of the process. It loads the library or the backend before `zmq` is imported, and patches `zmq.asyncio`."""
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         # An error here must not stop the import: pyzmq then runs on its own library.
         try:
             if name == "zmq":
-                from tautline_zmq import _library
+                from tautline_zmq import _selection
 
-                _library.load()
+                _selection.choose()
+            elif name == "zmq.backend.select":
+                from tautline_zmq import _selection
+
+                return _selection.find_spec(name, path, target)
             elif name == "zmq.asyncio":
                 from tautline_zmq import _asyncio
 

@@ -4,16 +4,16 @@ import argparse
 import os
 import sys
 
-from tautline_zmq import _library, active, version
+from tautline_zmq import _library, _selection, version
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Runs pyzmq on Tautline, in this Python environment.")
     parser.add_argument("--version", action="version", version=_shown_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("status", help="show the library that pyzmq runs on; the exit code is 0 if it is Tautline")
+    commands.add_parser("status", help="show what pyzmq runs on; the exit code is 0 if it is Tautline")
     commands.add_parser("off", help="run pyzmq on its own library, in this environment, until `on`")
-    commands.add_parser("on", help="undo `off`")
+    commands.add_parser("on", help="run pyzmq on the native backend after a test, else on the library; undo `off`")
     commands.add_parser("doctor", help="show the libraries that this process loads, the reason, and a remedy")
     bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds")
     bench.add_argument("--rounds", type=int, default=3, help="number of measurements of each case with each library (3)")
@@ -48,10 +48,16 @@ def status():
     except ImportError as error:
         print(f"cannot import pyzmq: {error}")
         return 1
-    if active():
-        print(f"on: pyzmq {zmq.__version__} runs on Tautline {version()}")
+    used = _selection.in_use()
+    if used != "pyzmq":
+        part = "native backend" if used == "native" else "library"
+        print(f"on: pyzmq {zmq.__version__} runs on Tautline {version()}, by its {part} ({_selection.setting()})")
+        if _selection.outcome:
+            print(f"the native backend cannot be used: {_selection.outcome}")
         return 0
-    if _library.outcome is None:
+    if _selection.PYZMQ_VARIABLE in os.environ and not _library.outcome:
+        reason = _selection.setting()
+    elif _library.outcome is None:
         reason = "tautline_zmq.install() was not called when Python started"
     else:
         reason = _library.outcome or "another libzmq comes first"
@@ -67,22 +73,49 @@ def off():
     except OSError as error:
         print(f"cannot write {switch}: {error.strerror}. To turn Tautline off for one program, set {_library.VARIABLE}=0.")
         return 1
+    _remove(_selection.marks()[-1])
     print(f"off, for programs that start from now on: wrote {switch}")
     return 0
 
 
 def on():
-    switch = _library.switches()[-1]
+    if not _remove(_library.switches()[-1]):
+        return 1
+    reason = _library.why_off()
+    if reason:
+        print(f"still off: {reason}")
+        return 1
+    mark = _selection.marks()[-1]
+    reason = _selection.test()
+    if not reason:
+        try:
+            with open(mark, "w") as file:
+                file.write("While this file exists, pyzmq runs on Tautline's native backend. python -m tautline_zmq off removes the file.\n")
+        except OSError as error:
+            reason = f"cannot write {mark}: {error.strerror}"
+    elif not _remove(mark):
+        return 1
+    if reason:
+        print("on, for programs that start from now on: pyzmq runs on Tautline's library")
+        print(f"not on the native backend: {reason}")
+    else:
+        print(f"on, for programs that start from now on: pyzmq runs on the native backend, which passed a test; wrote {mark}")
+    own = next((name for name in (_selection.PYZMQ_VARIABLE, _library.VARIABLE) if os.environ.get(name)), None)
+    if own:
+        print(f"In this shell, {own}={os.environ[own]} decides.")
+    return 0
+
+
+def _remove(path):
+    """Removes a file if it exists. Returns False after an error, which it prints."""
     try:
-        os.remove(switch)
+        os.remove(path)
     except FileNotFoundError:
         pass
     except OSError as error:
-        print(f"cannot remove {switch}: {error.strerror}")
-        return 1
-    reason = _library.why_off()
-    print(f"still off: {reason}" if reason else "on, for programs that start from now on")
-    return 1 if reason else 0
+        print(f"cannot remove {path}: {error.strerror}")
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """Makes `zmq.asyncio.Socket` faster on any libzmq. `patch` replaces five of its methods.
 
+If pyzmq runs on the native backend, `backend._asyncio` replaces four more, which wait by the
+engine's descriptors in place of ZMQ_FD.
+
 The methods have two fast paths: a call that completes at once, and a single `recv` or
-`recv_multipart` that waits by ZMQ_FD. They do the same steps as pyzmq in the same order, but read
+`recv_multipart` that waits. They do the same steps as pyzmq in the same order, but read
 fewer options of the socket. Every other case goes to pyzmq's method: several waiting calls,
 DONTWAIT, a closed socket, a terminated context, no running loop, overridden internals.
 
@@ -38,7 +41,7 @@ _METHODS = ("recv", "recv_multipart", "send", "send_multipart", "_handle_events"
 # Internals that the methods use or skip. If a subclass overrides one of them, pyzmq's methods serve
 # its sockets.
 _INTERNALS = (
-    "_Future", "_default_loop", "_get_loop", "_init_io_state", "_add_recv_event", "_add_send_event", "_handle_recv", "_handle_send",
+    "_Future", "_default_loop", "_get_loop", "_init_io_state", "_clear_io_state", "_add_recv_event", "_add_send_event", "_handle_recv", "_handle_send",
     "_handle_events", "_schedule_remaining_events", "_add_io_state", "_drop_io_state", "_update_handler", "_call_later", "_add_timeout",
     "_remove_finished_future",
 )  # fmt: skip
@@ -53,27 +56,15 @@ def find_spec(name, path, target):
     outcome = _library.why_off("asyncio")
     if outcome:
         return None
-    for finder in sys.meta_path:
-        if getattr(finder, "__name__", "") != "_BeforeZmq" and hasattr(finder, "find_spec"):
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                break
-    else:
-        return None
-    execute = spec.loader.exec_module
+    return _library.spec_with(name, path, target, _try_patch)
 
-    def exec_module(module):
-        global outcome
-        execute(module)
-        # A loader may serve several modules.
-        if module.__name__ == name:
-            try:
-                outcome = patch(module)
-            except Exception as error:
-                outcome = f"{type(error).__name__}: {error}"
 
-    spec.loader.exec_module = exec_module
-    return spec
+def _try_patch(module):
+    global outcome
+    try:
+        outcome = patch(module)
+    except Exception as error:
+        outcome = f"{type(error).__name__}: {error}"
 
 
 def patch(module):
@@ -91,11 +82,23 @@ def patch(module):
     missing = [name for name in (*_METHODS, *_INTERNALS) if not hasattr(cls, name)]
     if unknown or missing or cls._Future is not asyncio.Future:
         return f"zmq.asyncio has other internals: {', '.join([*sorted(unknown), *missing])}"
-    methods = _methods(cls, zmq, _future, "args" in fields)
+    is_native, waits = False, {}
+    if getattr(zmq.backend.Socket, "__module__", "").startswith("tautline_zmq."):
+        from tautline_zmq.backend import _asyncio as native
+
+        is_native = True
+        waits = native.methods(cls, zmq, _future._AsyncSocket, lambda self: _overrides_nothing(self, cls))
+    methods = _methods(cls, zmq, _future, "args" in fields, is_native)
     for name in _METHODS:
         setattr(cls, name, wraps(getattr(cls, name))(methods[name]))
+    for name, method in waits.items():
+        setattr(cls, name, method)
     cls._tautline = True
     return ""
+
+
+def _overrides_nothing(self, cls):
+    return all(getattr(type(self), name) is getattr(cls, name) for name in _INTERNALS)
 
 
 class _Burst:
@@ -178,7 +181,7 @@ def _cancel_again(task):
 _Turn.__name__ = _Turn.__qualname__ = "Future"
 
 
-def _methods(cls, zmq, _future, has_args):
+def _methods(cls, zmq, _future, has_args, is_native):
     Again, ZMQError, EVENTS, RCVMORE, RCVTIMEO, SNDTIMEO = zmq.Again, zmq.ZMQError, zmq.EVENTS, zmq.RCVMORE, zmq.RCVTIMEO, zmq.SNDTIMEO
     DONTWAIT, SNDMORE, POLLIN, POLLOUT = int(zmq.DONTWAIT), int(zmq.SNDMORE), int(zmq.POLLIN), int(zmq.POLLOUT)
     FutureEvent, NoTimer, Blocking = _future._FutureEvent, _future._NoTimer, zmq.Socket
@@ -188,8 +191,10 @@ def _methods(cls, zmq, _future, has_args):
 
     def burst_of(self):
         """Returns the burst of a socket. False if pyzmq's methods serve the socket."""
-        known = type(self._shadow_sock) is Blocking and all(getattr(type(self), name) is getattr(cls, name) for name in _INTERNALS)
-        if known:
+        known = type(self._shadow_sock) is Blocking and _overrides_nothing(self, cls)
+        if known and is_native:
+            known = _Burst(0)
+        elif known:
             try:
                 # A REQ or REP that drops an invalid message raises Again in pyzmq, because
                 # ZMQ_EVENTS announced the message.
@@ -249,7 +254,12 @@ def _methods(cls, zmq, _future, has_args):
         socket, events = self._shadow_sock, None
         if burst.calls >= burst.eager and not self._state and not _cancelled:
             try:
-                message = getattr(socket, kind)(flags=DONTWAIT, copy=copy, track=track)
+                if is_native and copy and not track:
+                    message = socket._try_recv() if kind == "recv" else socket._try_recv_multipart()
+                    if message is None:
+                        events = 0
+                else:
+                    message = getattr(socket, kind)(flags=DONTWAIT, copy=copy, track=track)
             except Again:
                 events = 0
             except ZMQError:
@@ -258,7 +268,8 @@ def _methods(cls, zmq, _future, has_args):
             except Exception as error:
                 return failed(loop, error)
             else:
-                return received(burst, loop, socket, kind, message)
+                if events is None:
+                    return received(burst, loop, socket, kind, message)
         if events is None:
             try:
                 events = socket.get(EVENTS)
@@ -279,7 +290,11 @@ def _methods(cls, zmq, _future, has_args):
         if self._current_loop is not loop:
             # Registers the descriptor.
             self._get_loop()
-        if events & watched:
+        watch = state.get("_watch")
+        if watch:
+            if events & watched or watch.arm(watched):
+                watch.schedule()
+        elif events & watched:
             self._call_later(0, self._handle_events)
         return future
 
@@ -327,6 +342,22 @@ def _methods(cls, zmq, _future, has_args):
     def send_multipart(self, msg_parts, flags=0, copy=True, track=False, **kwargs):
         return transmit(self, "send_multipart", slow_send_multipart, msg_parts, flags, copy, track, kwargs)
 
+    def handle_native(self, waiting, event):
+        socket = self._shadow_sock
+        try:
+            message = socket._try_recv() if event.kind == "recv" else socket._try_recv_multipart()
+        except Exception:
+            return slow_handle_events(self)
+        if message is not None:
+            waiting.popleft()
+            if not waiting:
+                self.__dict__["_state"] = 0
+            event.timer.cancel()
+            event.future.set_result(message)
+        if waiting:
+            self._schedule_remaining_events()
+        return None
+
     def _handle_events(self, fd=0, events=0):
         """Serves one receiver, because it may cancel the next one, which has another turn."""
         burst, waiting, watched = self.__dict__.get("_burst"), self._recv_futures, self._state
@@ -336,6 +367,8 @@ def _methods(cls, zmq, _future, has_args):
         event = waiting[0] if waiting else None
         if event and (event.kind != "recv" and event.kind != "recv_multipart" or event.future.done()) or watched and not event:
             return slow_handle_events(self, fd, events)
+        if is_native and event and event.kwargs["copy"] and not event.kwargs["track"]:
+            return handle_native(self, waiting, event)
         try:
             ready = self._shadow_sock.get(EVENTS)
         except Exception:

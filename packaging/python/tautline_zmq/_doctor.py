@@ -11,10 +11,10 @@ import site
 import sys
 import sysconfig
 
-from tautline_zmq import _BeforeZmq, _library, version
+from tautline_zmq import _BeforeZmq, _library, _selection, version
 
 # Variables that this package, the loader, Python and the engine read.
-VARIABLES = re.compile(r"TAUTLINE_|TAUT_|LD_(PRELOAD|LIBRARY_PATH|AUDIT|BIND_NOW)$|PYTHON(PATH|HOME|NOUSERSITE)$|ZMQ_")
+VARIABLES = re.compile(r"TAUTLINE_|TAUT_|LD_(PRELOAD|LIBRARY_PATH|AUDIT|BIND_NOW)$|PYTHON(PATH|HOME|NOUSERSITE)$|PYZMQ_|ZMQ_")
 
 
 def run():
@@ -24,7 +24,8 @@ def run():
     show("tautline-zmq", f"{version()}, {os.path.dirname(_library.PATH)}")
     show("at start", "install() was called" if hooked else "tautline_zmq.install() was not called")
     switch = next(filter(os.path.exists, _library.switches()), None)
-    show("switch", f"off: {switch}" if switch else "on")
+    mark = next(filter(os.path.exists, _selection.marks()), None)
+    show("switch", f"off: {switch}" if switch else f"on, native: {mark}" if mark else "on")
     variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if VARIABLES.match(name)]
     show("variables", "  ".join(variables) or "(the relevant variables are not set)")
 
@@ -52,10 +53,36 @@ def run():
     if says_tautline():
         show("zmq_has", "tautline")
     show("asyncio", faster_asyncio())
+    used = _selection.in_use()
+    names = {"native": "Tautline's native backend", "library": "Tautline's library", "pyzmq": f"pyzmq's backend {backend(zmq)}, another library"}
+    show("runs on", names[used])
+    show("decided by", _selection.setting())
+    show("native", native(used))
 
-    if _library.serves() and not elsewhere:
+    if used == "native" or used == "library" and not elsewhere:
         return verdict(True, "", "")
     return verdict(False, *explanation(hooked, elsewhere))
+
+
+def backend(zmq):
+    """Returns the name of the module from which pyzmq's classes come."""
+    return getattr(zmq.backend.Socket, "__module__", "")
+
+
+def native(used):
+    """Returns the state of the native backend, and a remedy if it is not in use."""
+    if used == "native":
+        file = sys.modules["tautline_zmq._native"].__file__
+        return f"{file}. Extension modules that use pyzmq's C interface (cimport zmq) need {_library.VARIABLE}=library"
+    if not _selection.has_module():
+        return "this wheel has no native module for this Python: build or install the wheel for it"
+    if _selection.outcome:
+        return f"cannot be used: {_selection.outcome}. Reinstall the wheel, then run python -m tautline_zmq on"
+    if _selection.native_setting():
+        return "not in use, because Python ran no startup file or zmq was imported before"
+    if _selection.PYZMQ_VARIABLE in os.environ:
+        return f"not selected: unset {_selection.PYZMQ_VARIABLE}"
+    return f"not selected: python -m tautline_zmq on, or {_library.VARIABLE}=native for one program"
 
 
 def faster_asyncio():
@@ -74,6 +101,8 @@ def faster_asyncio():
 def explanation(hooked, elsewhere):
     """Returns the reason why pyzmq does not run on Tautline, and a remedy."""
     outcome = _library.outcome
+    if _selection.PYZMQ_VARIABLE in os.environ and not outcome:
+        return _selection.setting(), f"unset {_selection.PYZMQ_VARIABLE}"
     if outcome == "" and _library.serves():
         names = ", ".join(elsewhere)
         return f"this pyzmq calls functions that Tautline does not have: {names}", "python -m tautline_zmq off, and report it to us"

@@ -14,14 +14,19 @@ PARTS = ("library", "asyncio")
 outcome = None
 
 
-def load():
-    """Loads the library for the whole process. Only the first call has an effect: pyzmq keeps the library that it found."""
+def load(no_backend=""):
+    """Loads the library for the whole process. Only the first call has an effect: pyzmq keeps the library that it found.
+
+    `no_backend` is the reason why the native backend, which was selected, is not in use.
+    """
     global outcome
     if outcome is not None:
         return
     outcome = _load()
-    if outcome and _asked_for() and sys.stderr:
-        print(f"tautline-zmq: pyzmq does not run on Tautline: {outcome}", file=sys.stderr)
+    if (outcome or no_backend) and _asked_for() and sys.stderr:
+        problem = "does not run on Tautline" if outcome else "runs on Tautline's library, because the native backend failed"
+        reasons = "; the native backend: ".join(filter(None, (outcome, no_backend)))
+        print(f"tautline-zmq: pyzmq {problem}: {reasons}", file=sys.stderr)
 
 
 def _load():
@@ -64,16 +69,37 @@ def _asked_for():
     return bool(os.environ.get(VARIABLE)) and not why_off()
 
 
-def switches():
-    """Returns the paths of the files that turn the package off, if they exist.
+def switches(name="tautline_zmq.off"):
+    """Returns the paths of the files that turn the package off, if they exist, or those of other files that decide.
 
     The first holds for every environment that uses this installation, the second for a virtual environment on top of it.
     The files do not belong to the package, so they survive an upgrade.
     """
-    beside = os.path.join(os.path.dirname(os.path.dirname(PATH)), "tautline_zmq.off")
+    beside = os.path.join(os.path.dirname(os.path.dirname(PATH)), name)
     if beside.startswith(os.path.join(sys.prefix, "")) or sys.prefix == sys.base_prefix:
         return [beside]
-    return [beside, os.path.join(sys.prefix, "tautline_zmq.off")]
+    return [beside, os.path.join(sys.prefix, name)]
+
+
+def spec_with(name, path, target, then):
+    """Returns the spec of a module by the other finders, or None. Its loader calls `then(module)` after executing the module."""
+    for finder in sys.meta_path:
+        if getattr(finder, "__name__", "") != "_BeforeZmq" and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                break
+    else:
+        return None
+    execute = spec.loader.exec_module
+
+    def exec_module(module):
+        execute(module)
+        # A loader may serve several modules.
+        if module.__name__ == name:
+            then(module)
+
+    spec.loader.exec_module = exec_module
+    return spec
 
 
 def serves():
