@@ -53,7 +53,8 @@ impl Context {
         unsafe { SocketHandle::open(opened.handle(), socket_type) }
     }
 
-    fn open_handle(&self) -> PyResult<*mut c_void> {
+    /// Returns the handle. RuntimeError if the context is terminated.
+    pub(crate) fn open_handle(&self) -> PyResult<*mut c_void> {
         match self.opened.get() {
             Some(opened) if !self.closed.load(Ordering::Relaxed) => Ok(opened.handle()),
             _ => Err(PyRuntimeError::new_err("Context has been destroyed")),

@@ -9,6 +9,7 @@
 //!  transfer.rs   send and receive           batch.rs      many messages in one call
 //!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
 //!  functions.rs  functions of the module    errors.rs     exceptions
+//!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
 //!  draft.rs      the descriptor of sockets       exit.rs       the exit of the interpreter
@@ -34,6 +35,11 @@ mod errors;
 mod exit;
 mod frame;
 mod functions;
+mod native_errors;
+mod native_functions;
+mod native_socket;
+mod native_sync;
+mod native_transfer;
 mod options;
 mod poll;
 #[cfg(target_os = "linux")]
@@ -61,9 +67,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<context::Context>()?;
     module.add_class::<socket::Socket>()?;
     module.add_class::<frame::Frame>()?;
+    module.add_class::<native_socket::NativeSocket>()?;
+    module.add_class::<native_sync::SyncSocket>()?;
     #[cfg(target_os = "linux")]
     module.add_class::<readiness::Readiness>()?;
     poll::register(module)?;
     functions::register(module)?;
+    native_functions::register(module)?;
     exit::register(module)
 }

@@ -44,6 +44,18 @@ struct Opened {
 }
 
 impl Socket {
+    /// Returns an object without a socket, for `__init__`.
+    pub(crate) fn unopened(calls_python: bool) -> Socket {
+        Socket {
+            opened: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            copy_threshold: AtomicI32::new(0),
+            context: Mutex::new(None),
+            draft_poller: Mutex::new(None),
+            calls_python,
+        }
+    }
+
     /// Returns the handle. ENOTSOCK if the socket is closed.
     #[inline(always)]
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<SocketHandle> {
@@ -110,14 +122,7 @@ impl Socket {
         _keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Socket> {
         let calls_python = class.getattr(intern!(class.py(), "_CALLS_PYTHON"))?.is_truthy()?;
-        Ok(Socket {
-            opened: OnceLock::new(),
-            closed: AtomicBool::new(false),
-            copy_threshold: AtomicI32::new(0),
-            context: Mutex::new(None),
-            draft_poller: Mutex::new(None),
-            calls_python,
-        })
+        Ok(Socket::unopened(calls_python))
     }
 
     /// Opens a socket in a context, or refers to the one with the address `shadow`.

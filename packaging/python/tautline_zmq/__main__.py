@@ -1,4 +1,4 @@
-"""`python -m tautline_zmq`: on, off, status, doctor, bench."""
+"""`python -m tautline_zmq`: on, off, status, doctor, bench, info."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from tautline_zmq import _library, active, version
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Runs pyzmq on Tautline, in this Python environment.")
-    parser.add_argument("--version", action="version", version=version())
+    parser.add_argument("--version", action="version", version=_shown_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("status", help="show the library that pyzmq runs on; the exit code is 0 if it is Tautline")
     commands.add_parser("off", help="run pyzmq on its own library, in this environment, until `on`")
@@ -18,7 +18,12 @@ def main():
     bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds")
     bench.add_argument("--rounds", type=int, default=3, help="number of measurements of each case with each library (3)")
     bench.add_argument("--seconds", type=float, default=1.0, help="length of each measurement (1)")
+    commands.add_parser("info", help="show the versions, features and files of the native module")
     arguments = parser.parse_args()
+    if arguments.command == "info":
+        from tautline_zmq import _info
+
+        return _info.run()
     if arguments.command == "doctor":
         from tautline_zmq import _doctor
 
@@ -28,6 +33,13 @@ def main():
 
         return _bench.run(arguments.rounds, arguments.seconds)
     return {"status": status, "off": off, "on": on}[arguments.command]()
+
+
+def _shown_version():
+    try:
+        return version()
+    except ImportError:
+        return "unknown: the package is not installed"
 
 
 def status():

@@ -1,0 +1,298 @@
+//! `NativeSocket`: what the sockets of `tautline_zmq` have in common, and `Turns`, the fairness of
+//! its asynchronous sockets.
+//!
+//! The methods with `_now` and `_try` never wait. They return `None` instead of an exception if the
+//! operation would block, because an exception costs more than the operation.
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use tautline_abi::native::SocketHandle;
+use tautline_core::SocketType;
+use tautline_io::clock;
+
+use crate::native_errors::named;
+use crate::socket::Socket;
+use crate::{batch, enter, native_transfer, options};
+
+/// Operations that succeed at once before an asynchronous caller gives way.
+const TURN: i32 = 64;
+/// Time after which it gives way, in nanoseconds.
+const TURN_NANOS: u64 = 500_000;
+/// Value of a counter while a caller waits: nobody may overtake it.
+const BLOCKED: i32 = -1;
+
+/// The number of operations in each direction that may still succeed before the caller has to give
+/// way to the other tasks of its event loop.
+// Relaxed: own: hints of one event loop, whose methods run one at a time.
+struct Turns {
+    left: [AtomicI32; 2],
+    /// Start of the turn, in ticks.
+    since: AtomicU64,
+}
+
+/// Direction of an operation, as an index into [`Turns`].
+#[derive(Clone, Copy)]
+enum Direction {
+    Receive = 0,
+    Send = 1,
+}
+
+fn direction(index: usize) -> PyResult<Direction> {
+    match index {
+        0 => Ok(Direction::Receive),
+        1 => Ok(Direction::Send),
+        _ => Err(PyValueError::new_err("the direction is 0 (receive) or 1 (send)")),
+    }
+}
+
+/// Length of a turn in ticks.
+fn limit() -> u64 {
+    static LIMIT: OnceLock<u64> = OnceLock::new();
+    *LIMIT.get_or_init(|| clock::nanos_to_ticks(TURN_NANOS))
+}
+
+impl Turns {
+    fn new() -> Turns {
+        Turns { left: [AtomicI32::new(TURN), AtomicI32::new(TURN)], since: AtomicU64::new(clock::ticks()) }
+    }
+
+    /// Counts an operation. Returns false if the turn is over, or if another caller waits.
+    #[inline(always)]
+    fn take(&self, direction: Direction) -> bool {
+        let left = &self.left[direction as usize];
+        let number = left.load(Ordering::Relaxed);
+        if number <= 0 {
+            return false;
+        }
+        if clock::ticks().wrapping_sub(self.since.load(Ordering::Relaxed)) > limit() {
+            left.store(0, Ordering::Relaxed);
+            return false;
+        }
+        left.store(number - 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Blocks a direction for others. Returns true if the turn was over.
+    fn block(&self, direction: Direction) -> bool {
+        self.left[direction as usize].swap(BLOCKED, Ordering::Relaxed) == 0
+    }
+
+    /// Starts a new turn after a wait.
+    fn renew(&self, direction: Direction) {
+        self.left[direction as usize].store(TURN, Ordering::Relaxed);
+        for left in &self.left {
+            if left.load(Ordering::Relaxed) != BLOCKED {
+                left.store(TURN, Ordering::Relaxed);
+            }
+        }
+        self.since.store(clock::ticks(), Ordering::Relaxed);
+    }
+}
+
+/// Base class of the sockets of `tautline_zmq`.
+#[pyclass(extends = Socket, subclass, frozen, module = "tautline_zmq._native")]
+pub(crate) struct NativeSocket {
+    turns: Turns,
+}
+
+impl NativeSocket {
+    /// Returns the initializer of an object without a socket.
+    pub(crate) fn unopened() -> PyClassInitializer<NativeSocket> {
+        PyClassInitializer::from(Socket::unopened(false)).add_subclass(NativeSocket { turns: Turns::new() })
+    }
+
+    /// Returns the handle. ENOTSOCK if the socket is closed.
+    #[inline(always)]
+    pub(crate) fn handle(slf: &Bound<'_, Self>) -> PyResult<SocketHandle> {
+        slf.as_super().get().handle(slf.py())
+    }
+}
+
+/// Returns what `call` makes of the handle. An error names the method and the socket. `flags` are
+/// those of the method.
+#[inline(always)]
+pub(crate) fn on_handle<'py, T>(
+    slf: &Bound<'py, NativeSocket>,
+    method: &'static str,
+    flags: c_int,
+    call: impl FnOnce(Python<'py>, SocketHandle) -> PyResult<T>,
+) -> PyResult<T> {
+    let result = NativeSocket::handle(slf).and_then(|handle| call(slf.py(), handle));
+    named(slf.as_any(), method, flags & enter::DONTWAIT == 0, result)
+}
+
+#[pymethods]
+impl NativeSocket {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    fn new(
+        _arguments: &Bound<'_, PyTuple>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyClassInitializer<NativeSocket> {
+        NativeSocket::unopened()
+    }
+
+    /// Receives a part if one has arrived and the turn is not over. Otherwise returns `None`.
+    #[pyo3(signature = (copy = true, /))]
+    fn _recv_now(slf: &Bound<'_, Self>, copy: bool) -> PyResult<Option<Py<PyAny>>> {
+        if slf.get().turns.take(Direction::Receive) { Self::_try_recv(slf, copy) } else { Ok(None) }
+    }
+
+    /// Receives a message as a list if one has arrived and the turn is not over. Otherwise returns
+    /// `None`.
+    #[pyo3(signature = (copy = true, /))]
+    fn _recv_multipart_now(slf: &Bound<'_, Self>, copy: bool) -> PyResult<Option<Py<PyAny>>> {
+        if slf.get().turns.take(Direction::Receive) { Self::_try_recv_multipart(slf, copy) } else { Ok(None) }
+    }
+
+    /// Takes up to `max` parts if there are any and the turn is not over; see `_try_recv_many`.
+    #[pyo3(signature = (max = 1000, multipart = false, /))]
+    fn _recv_many_now(slf: &Bound<'_, Self>, max: usize, multipart: bool) -> PyResult<Option<Py<PyAny>>> {
+        if slf.get().turns.take(Direction::Receive) {
+            Self::_try_recv_many(slf, max, multipart)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Sends a part if a peer has room and the turn is not over. Otherwise returns `None`.
+    #[pyo3(signature = (data, flags = 0, copy = true, /))]
+    fn _send_now(
+        slf: &Bound<'_, Self>,
+        data: &Bound<'_, PyAny>,
+        flags: c_int,
+        copy: bool,
+    ) -> PyResult<Option<bool>> {
+        if slf.get().turns.take(Direction::Send) { Self::_try_send(slf, data, flags, copy) } else { Ok(None) }
+    }
+
+    /// Sends a message if a peer has room and the turn is not over. Otherwise returns `None`.
+    #[pyo3(signature = (parts, copy = true, /))]
+    fn _send_multipart_now(
+        slf: &Bound<'_, Self>,
+        parts: &Bound<'_, PyAny>,
+        copy: bool,
+    ) -> PyResult<Option<bool>> {
+        if slf.get().turns.take(Direction::Send) {
+            Self::_try_send_multipart(slf, parts, copy)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Blocks a direction (0 receives, 1 sends), so that the `_now` methods return `None`. Returns
+    /// true if the turn was over.
+    fn _begin_wait(&self, index: usize) -> PyResult<bool> {
+        Ok(self.turns.block(direction(index)?))
+    }
+
+    /// Starts a new turn after a wait.
+    fn _end_wait(&self, index: usize) -> PyResult<()> {
+        self.turns.renew(direction(index)?);
+        Ok(())
+    }
+
+    /// Receives a part if one has arrived.
+    #[pyo3(signature = (copy = true, /))]
+    fn _try_recv(slf: &Bound<'_, Self>, copy: bool) -> PyResult<Option<Py<PyAny>>> {
+        on_handle(slf, "recv", enter::DONTWAIT, |py, handle| native_transfer::try_recv(py, handle, copy))
+    }
+
+    /// Receives a message as a list if one has arrived.
+    #[pyo3(signature = (copy = true, /))]
+    fn _try_recv_multipart(slf: &Bound<'_, Self>, copy: bool) -> PyResult<Option<Py<PyAny>>> {
+        on_handle(slf, "recv_multipart", enter::DONTWAIT, |py, handle| {
+            native_transfer::try_recv_multipart(py, handle, copy)
+        })
+    }
+
+    /// Sends a part if a peer has room.
+    #[pyo3(signature = (data, flags = 0, copy = true, /))]
+    fn _try_send(
+        slf: &Bound<'_, Self>,
+        data: &Bound<'_, PyAny>,
+        flags: c_int,
+        copy: bool,
+    ) -> PyResult<Option<bool>> {
+        on_handle(slf, "send", enter::DONTWAIT, |py, handle| {
+            native_transfer::try_send(py, handle, data, flags, copy)
+        })
+    }
+
+    /// Sends a message if a peer has room.
+    #[pyo3(signature = (parts, copy = true, /))]
+    fn _try_send_multipart(
+        slf: &Bound<'_, Self>,
+        parts: &Bound<'_, PyAny>,
+        copy: bool,
+    ) -> PyResult<Option<bool>> {
+        on_handle(slf, "send_multipart", enter::DONTWAIT, |py, handle| {
+            native_transfer::try_send_multipart(py, handle, parts, copy)
+        })
+    }
+
+    /// Takes up to `max` parts that have arrived, and the rest of the last message. Returns `None` if
+    /// there are none. If `multipart` is true, the list has a list for each message.
+    #[pyo3(signature = (max = 1000, multipart = false, /))]
+    fn _try_recv_many(slf: &Bound<'_, Self>, max: usize, multipart: bool) -> PyResult<Option<Py<PyAny>>> {
+        on_handle(slf, "recv_many", enter::DONTWAIT, |py, handle| {
+            native_transfer::try_recv_many(py, handle, max, multipart)
+        })
+    }
+
+    /// Sends messages while a peer has room. Returns the number of sent messages.
+    fn _try_send_many(slf: &Bound<'_, Self>, messages: &Bound<'_, PyAny>) -> PyResult<usize> {
+        on_handle(slf, "send_many", enter::DONTWAIT, |py, handle| {
+            batch::send_many(py, handle, messages, enter::DONTWAIT)
+        })
+    }
+
+    /// Returns the value of an option of the type int.
+    fn _get_int(slf: &Bound<'_, Self>, option: c_int) -> PyResult<c_int> {
+        on_handle(slf, "get", enter::DONTWAIT, |py, handle| options::int(py, handle, option))
+    }
+
+    /// Sets an option of the type int.
+    fn _set_int(slf: &Bound<'_, Self>, option: c_int, value: c_int) -> PyResult<()> {
+        Self::_set_bytes(slf, option, &value.to_ne_bytes())
+    }
+
+    /// Returns the value of an option as bytes, at most `room` of them.
+    #[pyo3(signature = (option, room = 1024))]
+    fn _get_bytes<'py>(slf: &Bound<'py, Self>, option: c_int, room: usize) -> PyResult<Bound<'py, PyBytes>> {
+        on_handle(slf, "get", enter::DONTWAIT, |py, handle| {
+            let mut value = vec![0; room];
+            let len =
+                enter::call(py, handle, |socket| socket.with(|socket| socket.option(option, &mut value)))?;
+            Ok(PyBytes::new(py, &value[..len.min(room)]))
+        })
+    }
+
+    /// Sets an option to bytes. Waits without the interpreter lock if the option waits.
+    fn _set_bytes(slf: &Bound<'_, Self>, option: c_int, value: &[u8]) -> PyResult<()> {
+        on_handle(slf, "set", enter::DONTWAIT, |py, handle| {
+            enter::call_detached(py, handle, |socket| socket.with(|socket| socket.set_option(option, value)))
+        })
+    }
+
+    /// Accepts connections at an address, zmq_bind(3).
+    fn _bind(slf: &Bound<'_, Self>, address: &str) -> PyResult<()> {
+        let py = slf.py();
+        enter::call_detached(py, Self::handle(slf)?, |socket| socket.bind(address))
+    }
+
+    /// Reports `events` to an inproc address in the form of version 3,
+    /// zmq_socket_monitor_versioned(3). `None` stops the reports.
+    fn _monitor(slf: &Bound<'_, Self>, address: Option<&str>, events: u64) -> PyResult<()> {
+        on_handle(slf, "monitor", enter::DONTWAIT, |py, handle| {
+            enter::call(py, handle, |socket| {
+                socket.with(|socket| socket.monitor(address, events, 3, SocketType::Pair))
+            })
+        })
+    }
+}

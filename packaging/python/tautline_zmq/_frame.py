@@ -1,0 +1,75 @@
+"""`Frame`: a message part whose body is not copied."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional, Tuple, Union
+
+from tautline_zmq import _native
+
+__all__ = ["Frame"]
+
+
+class Frame(_native.Frame):
+    """A received message part, with the buffer protocol: `memoryview(frame)`, `numpy.frombuffer(frame)`, `bytes(frame)`.
+
+    The body is freed when the last view of it is gone. `send(frame)` sends it again without a copy. Pickle protocol 5
+    hands it out of band, with `buffer_callback`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def routing_id(self) -> int:
+        """Routing id of the peer, for the reply of a SERVER or PEER socket. 0 if there is none."""
+        return self._property("routing_id") or 0
+
+    @property
+    def group(self) -> str:
+        """Group of a message that a DISH has received. Empty for other socket types."""
+        return self._property("group") or ""
+
+    @property
+    def user_id(self) -> Optional[str]:
+        """User id that the authentication gave the peer, or `None`."""
+        return self._property("User-Id")
+
+    @property
+    def peer_address(self) -> Optional[str]:
+        """IP address of the peer, or `None`, as for ipc and inproc."""
+        return self._property("Peer-Address")
+
+    @property
+    def socket_type(self) -> Optional[str]:
+        """Type of the peer's socket, such as "PUSH", or `None` for inproc."""
+        return self._property("Socket-Type")
+
+    def _property(self, name: str) -> Any:
+        try:
+            return self.get(name)
+        except TypeError:
+            raise
+        except Exception:
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (Frame, bytes, bytearray)):
+            return memoryview(self) == memoryview(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Frame of {len(self)} bytes>"
+
+    def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
+        if int(protocol) >= 5 and sys.version_info >= (3, 8):
+            import pickle
+
+            return _restore, (pickle.PickleBuffer(self),)
+        return _restore, (bytes(memoryview(self)),)
+
+
+def _restore(body: Union[bytes, bytearray]) -> Frame:
+    # Small bodies are copied.
+    return Frame(body, copy_threshold=65536)
