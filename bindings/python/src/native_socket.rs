@@ -7,13 +7,13 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tautline_abi::native::SocketHandle;
 use tautline_core::SocketType;
-use tautline_io::clock;
 
 use crate::native_errors::named;
 use crate::socket::Socket;
@@ -23,7 +23,7 @@ use crate::{batch, enter, native_transfer, options};
 const TURN: i32 = 64;
 /// Time after which it gives way, in nanoseconds.
 const TURN_NANOS: u64 = 500_000;
-/// Value of a counter while a caller waits: nobody may overtake it.
+/// Value of a counter while a caller waits, which no other call overtakes.
 const BLOCKED: i32 = -1;
 
 /// The number of operations in each direction that may still succeed before the caller has to give
@@ -31,7 +31,7 @@ const BLOCKED: i32 = -1;
 // Relaxed: own: hints of one event loop, whose methods run one at a time.
 struct Turns {
     left: [AtomicI32; 2],
-    /// Start of the turn, in ticks.
+    /// Start of the turn, as of [`nanos`].
     since: AtomicU64,
 }
 
@@ -50,15 +50,15 @@ fn direction(index: usize) -> PyResult<Direction> {
     }
 }
 
-/// Length of a turn in ticks.
-fn limit() -> u64 {
-    static LIMIT: OnceLock<u64> = OnceLock::new();
-    *LIMIT.get_or_init(|| clock::nanos_to_ticks(TURN_NANOS))
+/// Returns the nanoseconds since the first call.
+fn nanos() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 impl Turns {
     fn new() -> Turns {
-        Turns { left: [AtomicI32::new(TURN), AtomicI32::new(TURN)], since: AtomicU64::new(clock::ticks()) }
+        Turns { left: [AtomicI32::new(TURN), AtomicI32::new(TURN)], since: AtomicU64::new(nanos()) }
     }
 
     /// Counts an operation. Returns false if the turn is over, or if another caller waits.
@@ -69,7 +69,7 @@ impl Turns {
         if number <= 0 {
             return false;
         }
-        if clock::ticks().wrapping_sub(self.since.load(Ordering::Relaxed)) > limit() {
+        if nanos().wrapping_sub(self.since.load(Ordering::Relaxed)) > TURN_NANOS {
             left.store(0, Ordering::Relaxed);
             return false;
         }
@@ -90,7 +90,7 @@ impl Turns {
                 left.store(TURN, Ordering::Relaxed);
             }
         }
-        self.since.store(clock::ticks(), Ordering::Relaxed);
+        self.since.store(nanos(), Ordering::Relaxed);
     }
 }
 

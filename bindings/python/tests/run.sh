@@ -3,6 +3,8 @@
 #
 #   bindings/python/tests/run.sh [NAME...]   all tests, or these: `test_misuse`, `test_misuse.ForkTest`
 #
+# `test_native_*` are the tests of the native API; the others use the module under pyzmq.
+#
 # Needs Python 3.11 or later (PYTHON, by default python3). pyzmq comes from the Python Package Index, or from PYZMQ, a folder that
 # contains `zmq`. MODULE names a module that is built already. Ends with `python: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -30,9 +32,15 @@ if [[ -z ${PYZMQ:-} ]]; then
     [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary :all: \
         --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
 fi
+# Some tests of the native API use these. Without the Python Package Index, they are skipped.
+extras=$target/python/extras-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if [[ ! -d $extras ]]; then
+    "$python" -m pip --disable-pip-version-check install --quiet --only-binary :all: --target "$extras.part" \
+        anyio==4.11.0 trio==0.32.0 uvloop==0.22.1 numpy==2.3.5 && mv "$extras.part" "$extras" || rm -rf "$extras.part"
+fi
 cp -r "$root/packaging/python/tautline_zmq" "$work/"
 rm -f "$work/tautline_zmq/_native".*
 cp "$MODULE" "$work/tautline_zmq/_native.abi3.so"
 
 cd "$root/bindings/python/tests"
-PYTHONPATH=$work:$PYZMQ PYZMQ_BACKEND=tautline_zmq.backend PYTHONDONTWRITEBYTECODE=1 "$python" -m summary "$@"
+PYTHONPATH=$work:$PYZMQ:$extras PYZMQ_BACKEND=tautline_zmq.backend PYTHONDONTWRITEBYTECODE=1 "$python" -m summary "$@"

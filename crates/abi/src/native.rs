@@ -80,10 +80,10 @@ impl SocketHandle {
     /// there is none.
     pub fn at(address: usize) -> Option<SocketHandle> {
         match *opened().get(&address)? {
-            Place::One(slot, _) if slot.in_use() => {
+            Place::One(slot, _) if slot.is_in_use() => {
                 Some(SocketHandle(Place::One(slot, slot.body().generation())))
             }
-            Place::Many(slot) if slot.in_use() => Some(SocketHandle(Place::Many(slot))),
+            Place::Many(slot) if slot.is_in_use() => Some(SocketHandle(Place::Many(slot))),
             _ => None,
         }
     }
@@ -99,8 +99,8 @@ impl SocketHandle {
     /// True until the socket is closed. False in a forked child that has inherited it.
     pub fn is_open(self) -> bool {
         match self.0 {
-            Place::One(slot, generation) => slot.in_use() && slot.body().generation() == generation,
-            Place::Many(slot) => slot.in_use(),
+            Place::One(slot, generation) => slot.is_in_use() && slot.body().generation() == generation,
+            Place::Many(slot) => slot.is_in_use(),
         }
     }
 
@@ -118,7 +118,7 @@ impl SocketHandle {
         let Place::One(slot, generation) = self.0 else { return self.enter_shared() };
         let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
         // While this caller is inside, the slot is not reused, so this check stays valid.
-        if slot.in_use() && slot.body().generation() == generation {
+        if slot.is_in_use() && slot.body().generation() == generation {
             Ok(EnteredSocket(Access::One(guard)))
         } else {
             Err(Refusal::Closed)
@@ -128,7 +128,7 @@ impl SocketHandle {
     #[cold]
     fn enter_shared(self) -> Result<EnteredSocket, Refusal> {
         let Place::Many(slot) = self.0 else { return Err(Refusal::Closed) };
-        let socket = slot.in_use().then(|| slot.body().socket()).flatten();
+        let socket = slot.is_in_use().then(|| slot.body().socket()).flatten();
         socket.map(|socket| EnteredSocket(Access::Many(socket))).ok_or(Refusal::Closed)
     }
 

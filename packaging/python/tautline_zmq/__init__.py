@@ -16,6 +16,8 @@ import sys
 # Type checkers read the names of the native API here. At run time, `__getattr__` loads them.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tautline_zmq._frame import Frame
     from tautline_zmq._info import features, library_version
     from tautline_zmq.constants import (
@@ -193,7 +195,7 @@ class _BeforeZmq:
     """First finder of the process. It loads the library before `zmq` is imported, and patches `zmq.asyncio` after the import."""
 
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> object:
+    def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         # An error here must not stop the import: pyzmq then runs on its own library.
         try:
             if name == "zmq":
@@ -203,7 +205,8 @@ class _BeforeZmq:
             elif name == "zmq.asyncio":
                 from tautline_zmq import _asyncio
 
-                return _asyncio.find_spec(name, path, target)
+                finder: "Any" = _asyncio
+                return finder.find_spec(name, path, target)
         except Exception:
             pass
         return None

@@ -28,6 +28,12 @@ PYZMQ_DRAFT_API = True
 # pyzmq has a version in Python.
 monitored_queue = None
 
+
+def device(device_type, frontend, backend):
+    """Forwards messages between two sockets, until the context is terminated. pyzmq 25 imports this older name of `proxy`."""
+    return proxy(frontend, backend)
+
+
 __all__ = [
     "IPC_PATH_MAX_LEN",
     "PYZMQ_DRAFT_API",
@@ -37,6 +43,7 @@ __all__ = [
     "Socket",
     "curve_keypair",
     "curve_public",
+    "device",
     "has",
     "monitored_queue",
     "proxy",
