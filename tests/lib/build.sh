@@ -2,6 +2,7 @@
 # Builds the files that the suites share and prints their folder.
 #
 #   tests/lib/build.sh library     libzmq.so.5 and libzmq.a with TLS and names, as they are released: target/tested
+#   tests/lib/build.sh module      the native Python module for CPython 3.11 and later: target/tested/lib_native.so
 #   tests/lib/build.sh programs    taut and tautline-bench, unoptimised: target/debug
 #   tests/lib/build.sh crates      the tests of all crates, and these programs
 #   tests/lib/build.sh venv        the Python of the suites: target/test/venv
@@ -18,6 +19,9 @@ case $1 in
         [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-libzmq --features tls,names >&2
         mkdir -p "$target/tested"
         ln -sfn libzmq.so "$target/tested/libzmq.so.5"
+        echo "$target/tested" ;;
+    module)
+        [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-python >&2
         echo "$target/tested" ;;
     programs)
         [[ -n ${TESTS_BUILT:-} ]] || cargo whole-programs >&2

@@ -21,10 +21,7 @@ give_up() {
 }
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || give_up "$python is older than 3.11"
-if [[ -z ${MODULE:-} ]]; then
-    (cd "$root" && PYO3_PYTHON=$(command -v "$python") cargo build --profile addon -p tautline-python --features abi3)
-    MODULE=$target/addon/lib_native.so
-fi
+[[ -n ${MODULE:-} ]] || MODULE=$("$root/tests/lib/build.sh" module)/lib_native.so
 work=$(mktemp -d "${TMPDIR:-/tmp}/python.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 if [[ -z ${PYZMQ:-} ]]; then

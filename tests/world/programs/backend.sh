@@ -9,11 +9,10 @@ pyzmq_wheel
 unset LD_LIBRARY_PATH
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then give_up "the native module needs Python 3.11"; fi
 
-(cd "$root" && PYO3_PYTHON=$python cargo build --profile addon -p tautline-python --features abi3) >"$work/build.log" 2>&1 ||
-    { cat "$work/build.log"; exit 1; }
+module=$("$root/tests/lib/build.sh" module)/lib_native.so
 cp -r "$root/packaging/python/tautline_zmq" "$work/site/"
 rm -f "$work"/site/tautline_zmq/_native.*
-cp "$target/addon/lib_native.so" "$work/site/tautline_zmq/_native.abi3.so"
+cp "$module" "$work/site/tautline_zmq/_native.abi3.so"
 export PYZMQ_BACKEND=tautline_zmq.backend
 # A plugin prints at the end of the tests which module they used.
 mkdir "$work/plugin"
