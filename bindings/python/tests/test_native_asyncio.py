@@ -260,7 +260,7 @@ class AsyncioTest(AsyncTest):
         for _ in range(2):
             with self.assertRaises(TimedOut):
                 await receiver.recv()
-            await asyncio.wait([first])
+            await asyncio.gather(first, return_exceptions=True)
         receiver.rcvtimeo = 60_000
         task = asyncio.ensure_future(receiver.recv())
         await until_waiting()

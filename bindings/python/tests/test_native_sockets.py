@@ -262,6 +262,13 @@ class EventTest(SyncTest):
         monitor.close()
         self.assertEqual(kinds[0], MonitorEvent.LISTENING)
 
+    def test_context_closes_a_monitor(self):
+        context = Context()
+        with context.socket(PULL) as socket:
+            monitor = socket.monitor()
+        context.destroy()
+        self.assertTrue(monitor.receiver.closed)
+
     def test_counters_and_peers(self):
         receiver, sender = self.pair(PULL, PUSH, "tcp://127.0.0.1:*")
         receiver.wait_for_peers(1)

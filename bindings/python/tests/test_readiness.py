@@ -156,10 +156,10 @@ class WaiterTest(SocketTest):
             sender, receiver = self.pair(endpoint="tcp://127.0.0.1:*")
             waiter = Waiter(receiver)
             events = []
-            original = waiter._on_event
+            original = waiter._watch._on_event
             loop = asyncio.get_running_loop()
-            loop.remove_reader(waiter._readiness.fileno())
-            loop.add_reader(waiter._readiness.fileno(), lambda: (events.append(1), original()))
+            loop.remove_reader(waiter._watch._readiness.fileno())
+            loop.add_reader(waiter._watch._readiness.fileno(), lambda: (events.append(1), original()))
             for _ in range(100):
                 sender.send(b"x")
                 await asyncio.sleep(0.001)

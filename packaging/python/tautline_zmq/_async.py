@@ -245,7 +245,7 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
 
         Raises ContextTerminated.
         """
-        receiver = type(self)(self.context, SocketType.PAIR)
+        receiver: AsyncSocket = self.context.socket(SocketType.PAIR)
         receiver.connect(self._start_monitor(events))
         return AsyncMonitor(self, receiver)
 

@@ -48,9 +48,9 @@ _INTERNALS = (
 
 
 def find_spec(name, path, target):
-    """Returns the spec of zmq.asyncio by the other finders, or None if the patch is off.
+    """Returns the spec of zmq.asyncio by the other finders. Its loader patches the module after executing it.
 
-    The spec's loader patches the module after executing it.
+    Returns None if the patch is off.
     """
     global outcome
     outcome = _library.why_off("asyncio")

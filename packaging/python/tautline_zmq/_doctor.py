@@ -94,7 +94,8 @@ def faster_asyncio():
     except ImportError as error:
         return f"zmq.asyncio cannot be imported: {error}"
     if "_tautline" in zmq.asyncio.Socket.__dict__:
-        return f"zmq.asyncio has the faster methods of this package ({_library.VARIABLE}=library turns them off)"
+        waits = " and waits by the engine's descriptors" if "__init__" in zmq.asyncio.Socket.__dict__ else ""
+        return f"zmq.asyncio has the faster methods of this package{waits} ({_library.VARIABLE}=library turns them off)"
     return f"zmq.asyncio is as in pyzmq: {_asyncio.outcome or 'it was imported before install() was called'}"
 
 

@@ -12,7 +12,7 @@ from tautline_zmq.constants import ContextOption
 
 __all__ = ["features", "library_version", "run"]
 
-_FEATURES = ("ipc", "curve", "tls", "name", "draft", "tautline")
+_FEATURES = ("ipc", "vsock", "WS", "WSS", "tls+tcp", "curve", "name", "draft", "tautline")
 
 
 def library_version() -> Tuple[int, int, int]:
@@ -26,7 +26,7 @@ def library_version() -> Tuple[int, int, int]:
 
 
 def features() -> List[str]:
-    """Returns the optional features of the native module, of: ipc, curve, tls, name, draft, tautline."""
+    """Returns the optional features of the native module: transports, curve, name (names), draft and tautline."""
     return [feature for feature in _FEATURES if _native.has(feature)]
 
 

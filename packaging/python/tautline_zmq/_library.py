@@ -82,7 +82,7 @@ def switches(name="tautline_zmq.off"):
 
 
 def spec_with(name, path, target, then):
-    """Returns the spec of a module by the other finders, or None. Its loader calls `then(module)` after executing the module."""
+    """Returns the spec of a module by the other finders. Its loader calls `then(module)` after executing the module."""
     for finder in sys.meta_path:
         if getattr(finder, "__name__", "") != "_BeforeZmq" and hasattr(finder, "find_spec"):
             spec = finder.find_spec(name, path, target)

@@ -1,4 +1,4 @@
-"""Chooses what pyzmq runs on in this process: the native backend, the library of this package, or its own library.
+"""Chooses the base of pyzmq in this process: the native backend, the library of this package, or its own library.
 
 `python -m tautline_zmq on` marks an environment for the native backend, after a test. The selection changes no environment
 variable, because a child process may run another Python. In place of PYZMQ_BACKEND, pyzmq's function `select_backend` gets our
@@ -116,7 +116,7 @@ def marks():
 
 
 def in_use():
-    """Returns what pyzmq runs on in this process: "native", "library" or "pyzmq", for its own library. zmq must be imported."""
+    """Returns the base of pyzmq in this process: "native", "library" or "pyzmq", for its own library. zmq must be imported."""
     native, backend = sys.modules.get("tautline_zmq._native"), sys.modules.get("zmq.backend")
     if native and backend and issubclass(backend.Socket, native.Socket):
         return "native"

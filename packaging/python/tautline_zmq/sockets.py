@@ -258,7 +258,7 @@ class Socket(SocketBase, _native.SyncSocket):
         """
         from tautline_zmq.monitor import Monitor
 
-        receiver = Socket(self.context, SocketType.PAIR)
+        receiver: Socket = self.context.socket(SocketType.PAIR)
         receiver.connect(self._start_monitor(events))
         return Monitor(self, receiver)
 

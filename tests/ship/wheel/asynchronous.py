@@ -217,7 +217,8 @@ async def frames_and_trackers_are_as_in_pyzmq():
             pass
     buffer = bytearray(10)
     await first.send(b"into")
-    if hasattr(second, "recv_into"):
+    # pyzmq 25 has no such method.
+    if any("recv_into" in base.__dict__ for base in zmq.asyncio.Socket.__mro__ if base.__module__ == "zmq._future"):
         assert await second.recv_into(buffer) == 4 and buffer[:4] == b"into"
     else:
         await second.recv()

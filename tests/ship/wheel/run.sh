@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the wheel tautline-zmq without the native module for this machine, checks its contents, and uses it in empty virtual environments with PyPI's pyzmq.
+# Builds the wheel tautline-zmq without the native module for this machine, checks its contents, and uses it in empty virtual
+# environments with PyPI's pyzmq. With CPython 3.11 or later, also builds a wheel with the module, for the tests of class Native.
 #
 #   tests/ship/wheel/run.sh                     all
 #   tests/ship/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
 #   WHEEL=FILE tests/ship/wheel/run.sh          with an existing wheel, for example from a release
+#   NATIVE=FILE tests/ship/wheel/run.sh         with an existing wheel for class Native; NATIVE= skips these tests
 #
 # tests/world/programs/wheel.sh runs pyzmq's own test suite on the wheel. Downloads from PyPI and Debian are kept
 # in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
@@ -13,10 +15,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-built=$(TAGS=py3-none LIBRARY=$(tests/lib/build.sh library)/libzmq.so packaging/python/build.sh)
+library=$(tests/lib/build.sh library)/libzmq.so
+built=$(TAGS=py3-none LIBRARY=$library packaging/python/build.sh)
+if [[ -z ${NATIVE+set}${WHEEL:-} ]] && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    # A quick build: the tests check behaviour, not speed.
+    NATIVE=$(CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1 \
+        CARGO_TARGET_DIR=$target/test/python TAGS=cp311-abi3 LIBRARY=$library packaging/python/build.sh)
+fi
 wheels=$(dirname "$built") WHEEL=$(realpath "${WHEEL:-$built}")
 TOOLS=$(echo "$wheels"/tools/*/bin)
-export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+export WHEEL NATIVE=${NATIVE:-} TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 unset "${!TAUTLINE_@}" "${!TAUT_@}" "${!PYTHON@}" LD_PRELOAD LD_LIBRARY_PATH
 mkdir -p "$CACHE"
 

@@ -11,129 +11,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-WHEEL, TOOLS, ROOT, CACHE = (Path(os.environ[name]) for name in ("WHEEL", "TOOLS", "ROOT", "CACHE"))
-PYZMQ = CACHE / "pyzmq-27.1.0"
-WORK = Path(tempfile.mkdtemp(prefix="wheel."))
-# Time limit of a command in seconds. Only a command that hangs reaches it.
-WATCHDOG = 180
-
-# Typical uses of zmq in a program, and a function that lists the loaded libraries.
-EXCHANGE = (Path(__file__).parent / "exchange.py").read_text().split("\nif __name__")[0] + """
-def libraries():
-    with open("/proc/self/maps") as maps:
-        return sorted({line.split(None, 5)[5].strip() for line in maps if "libzmq" in line})
-
-"""
-
-# Runs the exchange, and prints the values that the tests check as JSON.
-PROGRAM = EXCHANGE + """
-import json, tautline_zmq
-
-exchange()
-print(json.dumps({"active": tautline_zmq.active(), "libraries": libraries(), "version": tautline_zmq.version()}))
-"""
-
-# Runs the exchange in processes of each start method of multiprocessing.
-PROCESSES = EXCHANGE + """
-import multiprocessing, tautline_zmq
-
-def work():
-    exchange()
-    return tautline_zmq.active()
-
-if __name__ == "__main__":
-    exchange()
-    for method in ("fork", "spawn", "forkserver"):
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            print(method, pool.apply(work))
-"""
-
-
-class Environment:
-    """A virtual environment, empty at first and without pip. The pip of the tools installs into it."""
-
-    def __init__(self, path, python=sys.executable, *options):
-        self.path = Path(path)
-        self.python = self.path / "bin" / "python"
-        if not self.path.exists():
-            subprocess.run([python, "-m", "venv", "--without-pip", *options, path], check=True)
-
-    def copy(self):
-        path = tempfile.mkdtemp(dir=WORK)
-        shutil.copytree(self.path, path, symlinks=True, dirs_exist_ok=True)
-        return Environment(path)
-
-    def pip(self, *arguments):
-        subprocess.run([TOOLS / "pip", "--quiet", "--python", self.python, *arguments], check=True, timeout=WATCHDOG)
-
-    def install(self, pyzmq=PYZMQ):
-        self.pip("install", "--no-index", WHEEL)
-        if pyzmq:
-            self.install_pyzmq(pyzmq)
-        return self
-
-    def install_pyzmq(self, pyzmq=PYZMQ, *options):
-        self.pip("install", "--no-index", "--no-deps", "--find-links", pyzmq, *options, "pyzmq")
-
-    @property
-    def site(self):
-        (found,) = self.path.glob("lib/python3*/site-packages")
-        return found
-
-    @property
-    def library(self):
-        return self.site / "tautline_zmq" / "libzmq.so.5"
-
-    @property
-    def bundled(self):
-        (found,) = self.site.glob("pyzmq.libs/libzmq*")
-        return found
-
-    def run(self, *arguments, **variables):
-        environment = {**os.environ, **variables}
-        return subprocess.run([self.python, *arguments], env=environment, cwd=WORK, capture_output=True, text=True, timeout=WATCHDOG)
-
-    def command(self, *arguments, **variables):
-        return self.run("-m", "tautline_zmq", *arguments, **variables)
-
-    def program(self, *options, **variables):
-        """Runs PROGRAM and returns the values that it prints."""
-        result = self.run(*options, "-c", PROGRAM, **variables)
-        if result.returncode or result.stderr:
-            raise AssertionError(f"the program said {result.stderr!r}, {result.returncode}")
-        return json.loads(result.stdout)
-
-    def files(self):
-        return {path.relative_to(self.path) for path in self.path.rglob("*")}
-
-
-def needs(folder):
-    return unittest.skipUnless(folder.exists(), f"{folder.name} could not be fetched")
-
-
-class Case(unittest.TestCase):
-    def on_tautline(self, environment, *options, **variables):
-        told = environment.program(*options, **variables)
-        self.assertTrue(told["active"])
-        self.assertIn(str(environment.library), told["libraries"])
-
-    def on_libzmq(self, environment, *options, **variables):
-        told = environment.program(*options, **variables)
-        self.assertFalse(told["active"])
-        self.assertNotIn(str(environment.library), told["libraries"])
-        self.assertTrue(told["libraries"])
-
-    def asynchronous(self, environment, patched, **variables):
-        for name in ("asynchronous.py", "asynchronous_edges.py", "asynchronous_turns.py"):
-            result = environment.run(Path(__file__).parent / name, **variables)
-            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-            self.assertEqual(json.loads(result.stdout.splitlines()[-1])["patched"], patched)
-
-    def says(self, result, code, *texts):
-        """Checks that the command ended with this code, with an empty stderr, and printed all these texts."""
-        self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
-        for text in texts:
-            self.assertIn(text, result.stdout)
+from environments import CACHE, EXCHANGE, NATIVE, PROCESSES, PROGRAM, PYZMQ, ROOT, TOOLS, WATCHDOG, WHEEL, WORK, Case, Environment, has_module, needs, template
 
 
 class File(unittest.TestCase):
@@ -356,6 +234,15 @@ class Switch(Case):
         self.on_tautline(environment)
         self.says(environment.command("on"), 0, "on")
 
+    def test_on_tells_why_a_wheel_without_the_module_runs_on_the_library(self):
+        environment = template().copy()
+        self.says(environment.command("on"), 0, "runs on Tautline's library", "this wheel has no native module for cpython")
+        self.assertFalse((environment.site / "tautline_zmq.native").exists())
+        self.says(environment.command("doctor"), 0, "this wheel has no native module")
+        result = environment.run("-c", PROGRAM, TAUTLINE_PYZMQ="native")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(json.loads(result.stdout)["active"])
+
     def test_off_outlives_an_upgrade(self):
         environment = template().copy()
         environment.command("off")
@@ -519,10 +406,115 @@ class Packages(Case):
         self.on_libzmq(environment, TAUTLINE_PYZMQ="0", **variables)
 
 
-def template():
-    """Returns an environment with both packages, which is made once. A test that changes it uses a copy."""
-    path = WORK / "template"
-    return Environment(path) if path.exists() else Environment(path).install()
+# Prints the result of `_selection.in_use`, and pyzmq's variable.
+USED = EXCHANGE + """
+import os
+from tautline_zmq import _selection
+
+exchange()
+print(_selection.in_use(), os.environ.get("PYZMQ_BACKEND"))
+"""
+
+
+@needs(PYZMQ)
+@unittest.skipUnless(has_module(NATIVE), f"{NATIVE.name} has no native module")
+class Native(Case):
+    """The native backend of pyzmq, in environments after `on`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.environment = Environment(WORK / "native").install(wheel=NATIVE)
+        cls.before = cls.environment.copy()
+        cls.on = cls.environment.command("on")
+
+    def uses(self, environment, expected, **variables):
+        result = environment.run("-c", USED, **variables)
+        self.assertEqual((result.stdout, result.stderr), (f"{expected} {variables.get('PYZMQ_BACKEND')}\n", ""))
+
+    def test_the_library_is_the_default(self):
+        self.on_tautline(self.before)
+        self.says(self.before.command("status"), 0, "by its library (the default after an installation)")
+        self.says(self.before.command("doctor"), 0, "python -m tautline_zmq on, or TAUTLINE_PYZMQ=native")
+        self.uses(self.before, "native", TAUTLINE_PYZMQ="native")
+
+    def test_on_tests_the_backend_and_off_ends_it(self):
+        self.says(self.on, 0, "runs on the native backend, which passed a test")
+        self.uses(self.environment, "native")
+        told = self.environment.program()
+        self.assertEqual((told["active"], told["libraries"]), (True, []))
+        self.says(self.environment.command("status"), 0, "by its native backend", "tautline_zmq.native is there")
+        self.says(self.environment.command("doctor"), 0, "Tautline's native backend", "cimport zmq", "TAUTLINE_PYZMQ=library")
+        environment = self.environment.copy()
+        environment.pip("install", "--no-index", "--force-reinstall", NATIVE)
+        self.uses(environment, "native")
+        self.says(environment.command("off"), 0, "off")
+        self.on_libzmq(environment)
+        self.uses(environment, "library", TAUTLINE_PYZMQ="1")
+
+    def test_the_variable_selects_another_part(self):
+        for value, expected in (("0", "pyzmq"), ("library", "library"), ("asyncio", "pyzmq"), ("native", "native"), ("1", "native")):
+            with self.subTest(value):
+                self.uses(self.environment, expected, TAUTLINE_PYZMQ=value)
+
+    def test_a_program_may_select_a_backend_of_pyzmq(self):
+        self.uses(self.environment, "library", PYZMQ_BACKEND="cython")
+        self.says(self.environment.command("doctor", PYZMQ_BACKEND="cython"), 0, "unset PYZMQ_BACKEND")
+        self.uses(self.before, "native", PYZMQ_BACKEND="tautline_zmq.backend")
+
+    def test_the_selection_does_not_reach_another_python(self):
+        other = Environment(WORK / "other")
+        other.install_pyzmq()
+        code = f"import zmq, subprocess; subprocess.run([{str(other.python)!r}, '-c', {EXCHANGE + 'exchange(); print(libraries())'!r}])"
+        result = self.environment.run("-c", code)
+        self.assertEqual((result.stdout, result.stderr), (f"['{other.bundled}']\n", ""))
+
+    def test_processes_of_multiprocessing(self):
+        program = WORK / "native_processes.py"
+        program.write_text(PROCESSES)
+        result = self.environment.run(program)
+        self.assertEqual((result.stdout, result.stderr), ("fork True\nspawn True\nforkserver True\n", ""))
+
+    def test_a_backend_that_cannot_be_imported(self):
+        broken = {
+            "_native.abi3.so": "no module",
+            "backend/_socket.py": "import not_there\n",
+            "backend/__init__.py": "from tautline_zmq._native import Context\n",
+        }
+        for name, text in broken.items():
+            with self.subTest(name):
+                environment = self.environment.copy()
+                (environment.site / "tautline_zmq" / name).write_text(text)
+                self.uses(environment, "library")
+                self.says(environment.command("status"), 0, "by its library", "the native backend cannot be used")
+                self.says(environment.command("doctor"), 0, "cannot be used", "Reinstall the wheel")
+                result = environment.run("-c", USED, TAUTLINE_PYZMQ="1")
+                self.assertEqual((result.stdout, result.stderr.count("\n")), ("library None\n", 1), result.stderr)
+                self.says(environment.command("on"), 0, "runs on Tautline's library", "not on the native backend")
+                self.says(environment.command("status"), 0, "by its library (the default after an installation)")
+                environment.library.unlink()
+                result = environment.run("-c", USED, TAUTLINE_PYZMQ="native")
+                self.assertEqual((result.stdout, result.stderr.count("\n")), ("pyzmq None\n", 1), result.stderr)
+                self.on_libzmq(environment)
+
+    def test_on_before_pyzmq_is_installed(self):
+        environment = Environment(WORK / "native_without").install(pyzmq=None, wheel=NATIVE)
+        self.says(environment.command("on"), 0, "runs on Tautline's library", "No module named 'zmq'")
+
+    def test_the_ways_to_use_asyncio(self):
+        self.asynchronous(self.environment, True, TAUTLINE_PYZMQ="native")
+        # pyzmq's methods, with ZMQ_FD.
+        self.asynchronous(self.environment, False, TAUTLINE_PYZMQ="library", PYZMQ_BACKEND="tautline_zmq.backend")
+
+    def test_asyncio_waits_by_the_engine(self):
+        result = self.environment.run(Path(__file__).parent / "asynchronous_native.py")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    @needs(CACHE / "pyzmq-25.1.2")
+    def test_an_older_pyzmq(self):
+        environment = Environment(WORK / "native_older").install(CACHE / "pyzmq-25.1.2", NATIVE)
+        self.says(environment.command("on"), 0, "runs on the native backend")
+        self.uses(environment, "native")
+        self.asynchronous(environment, True)
 
 
 def main():

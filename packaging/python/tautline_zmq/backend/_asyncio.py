@@ -31,7 +31,7 @@ def methods(cls, zmq, base, is_known):
     names = ("__init__", "_init_io_state", "_clear_io_state", "_schedule_remaining_events")
     slow_init, slow_init_io, slow_clear_io, slow_schedule = (getattr(cls, name) for name in names)
 
-    # The attribute `_watch` of a socket is None before its first wait. It is missing or False if the socket uses ZMQ_FD.
+    # The first wait of a socket fills its attribute `_watch`. If the socket uses ZMQ_FD, the attribute is missing or False.
 
     def __init__(self, context=None, socket_type=-1, io_loop=None, _from_socket=None, **kwargs):
         is_own = _from_socket is None and io_loop is None and not kwargs.get("shadow") and not isinstance(context, zmq.Socket)

@@ -59,7 +59,9 @@ class Watch:
 
     def _on_event(self):
         self._readiness.clear()
-        self._ready()
+        # At most one call in each turn: the task that the first call completes may cancel the next one.
+        if self._soon is None:
+            self._ready()
 
     def _on_turn(self):
         self._soon = None
