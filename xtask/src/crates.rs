@@ -46,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &[]),
     ("fuzz", &["tautline-abi", "tautline-core", "tautline-io", "tautline-proto", "tautline-testkit"]),
     ("bindings/node", &["tautline-core"]),
-    ("bindings/python", &["tautline-abi", "tautline-core"]),
+    ("bindings/python", &["tautline", "tautline-abi", "tautline-core"]),
 ];
 
 /// Package that every test may use.

@@ -10,6 +10,7 @@
 //!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
 //!  functions.rs  functions of the module    errors.rs     exceptions
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
+//!  owned.rs      values of the crate `tautline`: replay.rs, topics.rs, access.rs
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
 //!  draft.rs      the descriptor of sockets       exit.rs       the exit of the interpreter
@@ -26,6 +27,7 @@
 //! In a forked child, sockets and contexts of the parent are closed: `close` and `term` have no
 //! effect, and every other call fails with ENOTSOCK.
 
+mod access;
 mod batch;
 mod buffer;
 mod context;
@@ -41,11 +43,14 @@ mod native_socket;
 mod native_sync;
 mod native_transfer;
 mod options;
+mod owned;
 mod poll;
 #[cfg(target_os = "linux")]
 mod readiness;
 mod reaper;
+mod replay;
 mod socket;
+mod topics;
 mod transfer;
 
 use pyo3::exceptions::PyImportError;
@@ -74,5 +79,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     poll::register(module)?;
     functions::register(module)?;
     native_functions::register(module)?;
+    replay::register(module)?;
+    topics::register(module)?;
+    module.add_class::<access::AllowList>()?;
     exit::register(module)
 }

@@ -55,6 +55,9 @@ class DocsTest(unittest.TestCase):
     def test_from_pyzmq(self):
         self.check("use/python-from-pyzmq.md")
 
+    def test_replay(self):
+        self.check("use/python-replay.md")
+
 
 if __name__ == "__main__":
     unittest.main()

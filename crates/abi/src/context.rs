@@ -49,7 +49,7 @@ pub(crate) type ContextSlot = Slot<ContextBody>;
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
-unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
+pub(crate) unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
         // SAFETY: guaranteed by the caller.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tautline_core::poller::{self, Item, PollTarget};
-use tautline_core::{Error, Flags, Message, SharedSocket, Socket, SocketType, proxy};
+use tautline_core::{Context, Error, Flags, Message, SharedSocket, Socket, SocketType, proxy};
 use tautline_io::fd::RawFd;
 
 use crate::context;
@@ -177,6 +177,19 @@ impl SocketHandle {
             }
         }
     }
+}
+
+/// Returns the engine's context behind a C handle, for code that uses the engine itself. Fault if the
+/// context has ended, Interrupted if a forked child has inherited it.
+///
+/// # Errors
+/// As above.
+///
+/// # Safety
+/// `handle` is null, or a handle that `zmq_ctx_new` has returned at any time.
+pub unsafe fn engine_context(handle: *mut c_void) -> Result<Context, Error> {
+    // SAFETY: guaranteed by the caller; the slots of contexts stay readable for ever.
+    unsafe { context::context(handle) }
 }
 
 /// Access of one caller to a socket.

@@ -32,6 +32,12 @@ impl Context {
         Context(core::Context::new())
     }
 
+    /// Refers to a context of the engine, for bindings of other languages.
+    #[doc(hidden)]
+    pub fn from_engine(context: core::Context) -> Self {
+        Context(context)
+    }
+
     /// Creates a socket of the kind that the caller names, or that type inference finds.
     ///
     /// ```

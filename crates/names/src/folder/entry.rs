@@ -8,9 +8,10 @@
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::is_part;
 
@@ -274,8 +275,9 @@ fn own_user() -> io::Result<u32> {
 
 /// Returns an id that is practically unique among all hosts and that other users cannot guess.
 pub(super) fn new_id() -> String {
-    // std seeds its hashers with random numbers of the system.
-    let random = RandomState::new().build_hasher().finish();
+    // std seeds its hashers with random numbers of the system, once for each thread. A forked child
+    // inherits the seed.
+    let random = RandomState::new().hash_one((std::process::id(), SystemTime::now()));
     format!("{:012x}", random & 0xffff_ffff_ffff)
 }
 
