@@ -79,7 +79,7 @@ wheel() {
     mkdir -p "$stage"
     cp -r "$here"/{README.md,pyproject.toml,hatch_build.py,tautline_zmq.pth,tautline_zmq.start,tautline_zmq} LICENSE-MIT LICENSE-APACHE "$stage/"
     rm -rf "$stage"/tautline_zmq/{,*/}__pycache__ "$stage"/tautline_zmq/_native*.so
-    # The module contains the library's crates, too.
+    # The module also contains the library's crates.
     if [[ $tag == py3-none ]]; then cp packaging/THIRD-PARTY.txt "$stage"; else cp packaging/THIRD-PARTY-PYTHON.txt "$stage/THIRD-PARTY.txt"; fi
     install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
     finish "$machine" "$target" "$stage/tautline_zmq/libzmq.so.5"

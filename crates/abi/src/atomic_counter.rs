@@ -1,5 +1,8 @@
 //! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself.
 //! With a null handle the functions do nothing.
+//!
+//! The caller passes a counter of `zmq_atomic_counter_new` that still exists, or null.
+//! `zmq_atomic_counter_destroy` takes the address of the variable with this pointer, or null.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -2,6 +2,9 @@
 //!
 //! Any thread may call any of these at any time. Each call works on its own reference, so a
 //! `zmq_ctx_term` that waits until all sockets are closed blocks no other call.
+//!
+//! The caller passes a handle of `zmq_ctx_new`, or null. The handle may be that of a terminated
+//! context.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -48,7 +51,7 @@ pub(crate) type ContextSlot = Slot<ContextBody>;
 /// if a forked child has inherited it.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
@@ -64,7 +67,7 @@ pub(crate) unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
 /// Makes a socket in the context behind a handle.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn socket(
     handle: *mut c_void,
     socket_type: Option<tautline_core::SocketType>,
@@ -222,13 +225,13 @@ pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
 /// Old name of [`zmq_ctx_term`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_term(handle: *mut c_void) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes null or a handle.
     unsafe { zmq_ctx_term(handle) }
 }
 
 /// Old name of [`zmq_ctx_term`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_destroy(handle: *mut c_void) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes null or a handle.
     unsafe { zmq_ctx_term(handle) }
 }

@@ -1,5 +1,8 @@
 //! `zmq_curve_keypair` and `zmq_curve_public`: CURVE keys as Z85 text (ZeroMQ RFC 26, RFC 32). Key
 //! pairs are X25519's; the public key is the secret one times the curve's base point.
+//!
+//! The caller passes places with room for 41 characters, and a text with a NUL at the end. Null is
+//! allowed.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -68,7 +68,7 @@ impl Default for SocketBody {
 }
 
 // SAFETY: the socket is Send and is reached only through a `SocketGuard`. Callers of one socket
-// take turns: the contract of zmq_socket demands it, and `busy` enforces it as far as it can. The
+// take turns: zmq_socket(3) demands it, and `busy` enforces it as far as it can. The
 // closer is reached only by the thread that retires the slot. All other fields are atomic.
 unsafe impl Sync for SocketBody {}
 
@@ -133,7 +133,7 @@ pub(crate) fn open_slot(socket: Socket) -> &'static SocketSlot {
 /// NotSocket if the handle is invalid.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
@@ -186,7 +186,7 @@ impl SocketGuard {
     /// Enters the socket behind a handle. NotSocket if the handle is invalid.
     ///
     /// # Safety
-    /// `handle` is null, or points to four readable bytes.
+    /// `handle` is null, or points to at least four readable bytes (the tag).
     #[inline(always)]
     pub(crate) unsafe fn new(handle: *mut c_void) -> Result<SocketGuard, Error> {
         // SAFETY: guaranteed by the caller.
@@ -224,7 +224,7 @@ impl SocketGuard {
     /// True if this is the handle of a socket that belongs to one thread.
     ///
     /// # Safety
-    /// `handle` is null, or points to four readable bytes.
+    /// `handle` is null, or points to at least four readable bytes (the tag).
     pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
         // SAFETY: guaranteed by the caller.
         unsafe { SocketSlot::at(handle) }.is_some()
@@ -245,7 +245,7 @@ impl SocketGuard {
 /// it against your own entries. `None` if no thread is inside.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
     // SAFETY: guaranteed by the caller.
     unsafe { SocketSlot::at(handle) }?.body().stored_index()
@@ -254,7 +254,7 @@ pub(crate) unsafe fn stored_index(handle: *mut c_void) -> Option<u32> {
 /// Calls `call` with the socket behind a handle.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[inline(always)]
 pub(crate) unsafe fn with<T>(
     handle: *mut c_void,
@@ -269,7 +269,7 @@ pub(crate) unsafe fn with<T>(
 }
 
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 unsafe fn with_shared<T>(
     handle: *mut c_void,
@@ -283,7 +283,7 @@ unsafe fn with_shared<T>(
 /// the socket at the same time, calls `many` instead.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[inline(always)]
 pub(crate) unsafe fn transfer<T>(
     handle: *mut c_void,
@@ -299,7 +299,7 @@ pub(crate) unsafe fn transfer<T>(
 }
 
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,

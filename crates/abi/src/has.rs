@@ -1,6 +1,8 @@
 //! `zmq_has`: tells which optional transports and mechanisms this library has, one row each. The
 //! answer is the truth, even if a program would prefer another one. The name `tautline` tells a
 //! program that this library is not libzmq.
+//!
+//! The caller passes a text with a NUL at the end, or null.
 
 use std::ffi::{CStr, c_char, c_int};
 

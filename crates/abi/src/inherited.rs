@@ -43,7 +43,7 @@ extern "C" fn inherit_all() {
 /// Returns the error of a call on a handle that is not a socket of this process.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 pub(crate) unsafe fn socket_fault(handle: *mut c_void) -> Error {
     // SAFETY: guaranteed by the caller.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn socket_fault(handle: *mut c_void) -> Error {
 /// Returns the type of an inherited socket. `None` if the handle is not an inherited socket.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
     // SAFETY: guaranteed by the caller.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
 /// Invalidates the handle of an inherited socket. NotSocket if it is not an inherited socket.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.

@@ -19,14 +19,22 @@
 //! ```
 //!
 //! # Safety
-//! Every exported function accepts any pointer that C passes. A pointer must be null or valid as
-//! its manual page demands: the `SAFETY` comments in this crate rely on this. Null and pointers to
-//! another kind of object are detected, and return an errno wherever the manual names one.
+//! A caller in C must pass the following; each module says what this means for its functions. The
+//! `SAFETY` comments of this crate rely on it.
+//!
+//! - A handle: null, or a pointer that the library returned (`zmq_socket`, `zmq_ctx_new`, ...). The
+//!   handle of a closed socket or context is allowed. Any other object must exist until the call
+//!   returns.
+//! - A message: null, or 64 bytes (`zmq_msg_t`) that no other thread uses during the call.
+//! - A text: null, or characters with a NUL at the end.
+//! - A buffer with a length: null, or as many bytes as the length says.
+//! - A place for a result: null, or room for the result.
+//!
+//! Sockets, contexts, pollers and timers begin with a tag of four bytes. Every call reads the tag
+//! first, so a handle of another kind is detected. Null and such handles return an errno wherever
+//! the manual page names one.
 
-#![allow(
-    clippy::missing_safety_doc,
-    reason = "the section above holds for every function, and the manual page has the rest"
-)]
+#![allow(clippy::missing_safety_doc, reason = "the section above holds for every exported function")]
 
 mod atomic_counter;
 mod context;

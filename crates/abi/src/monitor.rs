@@ -1,4 +1,6 @@
 //! `zmq_socket_monitor*`: reports the events of a socket's connections on another socket.
+//!
+//! The caller passes a handle of `zmq_socket`, or null, and a text with a NUL at the end, or null.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -23,7 +25,7 @@ pub unsafe extern "C" fn zmq_socket_monitor(
     let pair = c_int::from(SocketType::Pair.code());
     // A negative mask sets bits that no event has, in either width.
     let events = i64::from(events).cast_unsigned();
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes null or a handle, and null or a terminated string.
     unsafe { zmq_socket_monitor_versioned(socket, endpoint, events, VERSION, pair) }
 }
 

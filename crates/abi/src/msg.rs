@@ -3,6 +3,9 @@
 //!
 //! An object belongs to one thread at a time. If an object is not a message, functions that can
 //! fail return EFAULT, and the others treat it as an empty message.
+//!
+//! The caller passes 64 bytes (`zmq_msg_t`) that no other thread uses during the call, or null.
+//! Names and groups are texts with a NUL at the end, or null. A buffer has at least `size` bytes.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -46,12 +49,12 @@ pub(crate) unsafe fn at<'a>(object: *mut Message) -> Result<&'a mut Message, Err
 /// Writes a message into memory that holds no message.
 ///
 /// # Safety
-/// `object` is null, or points to 64 writable bytes.
+/// `object` is null, or points to 64 writable bytes without a message.
 unsafe fn init(object: *mut Message, message: Option<Message>) -> Result<(), Error> {
     if object.is_null() || !object.is_aligned() {
         return Err(Error::Fault);
     }
-    // SAFETY: writable and aligned. By contract the memory holds no message, so no message leaks.
+    // SAFETY: writable and aligned. The caller passes memory without a message: none leaks.
     unsafe { object.write(message.ok_or(Error::NoMemory)?) };
     Ok(())
 }
@@ -62,7 +65,7 @@ pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
     if object.is_null() || !object.is_aligned() {
         return fail(Error::Fault);
     }
-    // SAFETY: aligned, and the caller passes 64 bytes. By contract they hold no message.
+    // SAFETY: aligned, and the caller passes 64 bytes without a message.
     unsafe { Message::write_empty(object) };
     0
 }
@@ -74,9 +77,9 @@ pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) ->
         return fail(Error::Fault);
     }
     guard(-1, || {
-        // SAFETY: aligned, and the caller passes 64 bytes. By contract they hold no message. The
-        // caller writes the body (zmq_msg_init_size(3)). The compiler cannot see which bytes the
-        // caller has left out, and no code here relies on the content of a body.
+        // SAFETY: aligned, and the caller passes 64 bytes without a message, and later writes the
+        // body. The compiler cannot see which bytes the caller has left out, and no code here
+        // relies on the content of a body.
         if unsafe { Message::write_sized(object, size) } { 0 } else { fail(Error::NoMemory) }
     })
 }

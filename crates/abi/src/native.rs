@@ -179,8 +179,8 @@ impl SocketHandle {
     }
 }
 
-/// Returns the engine's context behind a C handle, for code that uses the engine itself. Fault if the
-/// context has ended, Interrupted if a forked child has inherited it.
+/// Returns the engine's context behind a C handle, for code that uses the engine itself. Fault if
+/// the context has ended, Interrupted if a forked child has inherited it.
 ///
 /// # Errors
 /// As above.

@@ -1,5 +1,8 @@
 //! Groups of a DISH, and single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`,
 //! `zmq_connect_peer`, `zmq_disconnect_peer`, `zmq_socket_get_peer_state`.
+//!
+//! The caller passes a handle of `zmq_socket`, or null. Groups and endpoints are texts with a NUL
+//! at the end, or null. A routing id has `size` bytes, or is null.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

@@ -3,6 +3,8 @@
 //! The engine watches each socket once. If an array names a socket several times, the socket's
 //! first item carries the events of all, and its other items are idle. Arrays of the usual length
 //! use only the stack.
+//!
+//! The caller passes `count` items, each with a handle of `zmq_socket`, or null and a descriptor.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::sync::Arc;
@@ -81,7 +83,7 @@ pub unsafe extern "C" fn zmq_ppoll(
 }
 
 /// # Safety
-/// Each item's handle is null, or points to four readable bytes.
+/// Each item's handle is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> Result<usize, Error> {
     let count = items.len();
     if count <= USUAL {
@@ -104,7 +106,7 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
 /// with the same socket, which has the entry.
 ///
 /// # Safety
-/// Each item's handle is null, or points to four readable bytes.
+/// Each item's handle is null, or points to at least four readable bytes (the tag).
 unsafe fn enter(
     items: &[PollItem],
     entries: &mut [Option<WatchedSocket>],

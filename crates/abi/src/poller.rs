@@ -3,6 +3,10 @@
 //! A poller only keeps the list; `zmq_poll` does the waiting. If the list has sockets of several
 //! threads, the poller also has a descriptor. The descriptor is readable whenever a wait with a
 //! timeout of 0 may return events.
+//!
+//! The caller passes a handle of `zmq_poller_new`, or null; it must exist until the call returns.
+//! `zmq_poller_destroy` takes the address of the variable with this handle, or null.
+//! Sockets are handles of `zmq_socket`, or null. An array of events has room for `count` events.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::ptr::null_mut;
@@ -190,7 +194,7 @@ impl Drop for Set {
 /// Calls `call` with the set of a poller. Fault if the handle is invalid.
 ///
 /// # Safety
-/// `poller` is null, or points to four readable bytes.
+/// `poller` is null, or points to at least four readable bytes (the tag).
 unsafe fn with_set(poller: *mut c_void, call: impl FnOnce(&mut Set) -> Result<(), Error>) -> c_int {
     guard(-1, || {
         // SAFETY: guaranteed by the caller.
@@ -201,7 +205,7 @@ unsafe fn with_set(poller: *mut c_void, call: impl FnOnce(&mut Set) -> Result<()
 /// Checks that this is a socket. Returns the socket if several threads may use it.
 ///
 /// # Safety
-/// `socket` is null, or points to four readable bytes.
+/// `socket` is null, or points to at least four readable bytes (the tag).
 unsafe fn check_socket(socket: *mut c_void) -> Result<Option<Arc<SharedSocket>>, Error> {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -389,7 +393,7 @@ pub unsafe extern "C" fn zmq_poller_wait(
     event: *mut PollerEvent,
     timeout: c_long,
 ) -> c_int {
-    // SAFETY: the same contract, for one event.
+    // SAFETY: the caller passes null or a handle, and null or room for one event.
     let count = unsafe { zmq_poller_wait_all(poller, event, 1, timeout) };
     if count >= 0 {
         return 0;
@@ -420,8 +424,8 @@ pub unsafe extern "C" fn zmq_poller_wait_all(
 }
 
 /// # Safety
-/// `poller` is null, or points to four readable bytes. `events` is null, or has room for `count`
-/// events.
+/// `poller` is null, or points to at least four readable bytes (the tag). `events` is null,
+/// or has room for `count` events.
 unsafe fn wait(
     poller: *mut c_void,
     events: *mut PollerEvent,

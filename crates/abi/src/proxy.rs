@@ -1,4 +1,7 @@
-//! `zmq_proxy`, `zmq_proxy_steerable` and `zmq_device`: the calling thread connects two sockets.
+//! `zmq_proxy`, `zmq_proxy_steerable` and `zmq_device`: forward messages between two sockets,
+//! in the calling thread.
+//!
+//! The caller passes a handle of `zmq_socket`, or null, for each socket.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -18,7 +21,7 @@ pub unsafe extern "C" fn zmq_proxy(
     backend: *mut c_void,
     capture: *mut c_void,
 ) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes a handle or null for each socket.
     unsafe { zmq_proxy_steerable(frontend, backend, capture, null_mut()) }
 }
 
@@ -41,15 +44,19 @@ pub unsafe extern "C" fn zmq_proxy_steerable(
         {
             return status(Err(Error::Invalid));
         }
-        // One socket may be both ends. It is then entered once.
+        // Frontend and backend may be the same socket. Pass it only once: a second `entry::with`
+        // would wait for the first. A null backend means the frontend.
         let backend = if backend == frontend { null_mut() } else { backend };
         // SAFETY: the caller passes null or handles; no two of these are the same.
         status(unsafe { run(frontend, backend, capture, control) })
     })
 }
 
+/// Runs the proxy. A null `backend` means the frontend.
+///
 /// # Safety
-/// Each is null, or points to four readable bytes.
+/// Each handle is null, or points to at least four readable bytes (the tag). No two of them are
+/// the same socket.
 unsafe fn run(
     frontend: *mut c_void,
     backend: *mut c_void,
@@ -59,18 +66,20 @@ unsafe fn run(
     // SAFETY: guaranteed by the caller.
     unsafe {
         entry::with(frontend, |frontend| {
-            optional(backend, |backend| {
-                optional(capture, |capture| {
-                    optional(control, |control| proxy::run(frontend, backend, capture, control))
+            with_optional(backend, |backend| {
+                with_optional(capture, |capture| {
+                    with_optional(control, |control| proxy::run(frontend, backend, capture, control))
                 })
             })
         })
     }
 }
 
+/// Calls `call` with the socket behind a handle, or with `None` for a null handle.
+///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
-unsafe fn optional(
+/// `handle` is null, or points to at least four readable bytes (the tag).
+unsafe fn with_optional(
     handle: *mut c_void,
     call: impl FnOnce(Option<&mut Socket>) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -84,6 +93,6 @@ unsafe fn optional(
 /// Older form of [`zmq_proxy`] without capture. The type is ignored.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_device(_device: c_int, frontend: *mut c_void, backend: *mut c_void) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes a handle or null for each socket.
     unsafe { zmq_proxy(frontend, backend, null_mut()) }
 }

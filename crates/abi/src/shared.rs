@@ -74,7 +74,7 @@ pub(crate) fn open_slot(socket: Socket) -> Result<&'static SharedSlot, Error> {
 /// a forked child has inherited it.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {
@@ -87,7 +87,7 @@ pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error>
 /// Invalidates the handle and closes the socket. NotSocket if it is not a socket of this kind.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {

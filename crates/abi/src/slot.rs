@@ -146,7 +146,7 @@ impl<T: SlotContent> Slot<T> {
     /// kind.
     ///
     /// # Safety
-    /// `handle` is null, or points to four readable bytes.
+    /// `handle` is null, or points to at least four readable bytes (the tag).
     #[inline(always)]
     pub(crate) unsafe fn at(handle: *mut c_void) -> Option<&'static Self> {
         // SAFETY: guaranteed by the caller.
@@ -157,14 +157,14 @@ impl<T: SlotContent> Slot<T> {
     /// handle.
     ///
     /// # Safety
-    /// `handle` is null, or points to four readable bytes.
+    /// `handle` is null, or points to at least four readable bytes (the tag).
     pub(crate) unsafe fn inherited(handle: *mut c_void) -> Option<&'static Self> {
         // SAFETY: guaranteed by the caller.
         unsafe { Self::with_tag(handle, T::INHERITED) }
     }
 
     /// # Safety
-    /// `handle` is null, or points to four readable bytes.
+    /// `handle` is null, or points to at least four readable bytes (the tag).
     #[inline(always)]
     unsafe fn with_tag(handle: *mut c_void, expected: u32) -> Option<&'static Self> {
         let tag = handle.cast::<AtomicU32>();

@@ -1,4 +1,8 @@
 //! `zmq_socket`, `zmq_close`, options and endpoints of a socket.
+//!
+//! The caller passes a handle of `zmq_socket`, or null; `zmq_socket` itself takes a handle of
+//! `zmq_ctx_new`, or null. An option's value has `size` bytes, or is null. Endpoints are texts with
+//! a NUL at the end, or null.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;

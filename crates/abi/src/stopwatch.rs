@@ -1,5 +1,7 @@
 //! `zmq_stopwatch_*` and `zmq_sleep`: time for portable test programs. A stopwatch's handle is a
 //! boxed `Instant`.
+//!
+//! The caller passes a stopwatch of `zmq_stopwatch_start` that was not stopped yet, or null.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::time::{Duration, Instant};

@@ -1,5 +1,8 @@
 //! `zmq_threadstart` and `zmq_threadclose`: threads for portable test programs. As in libzmq they
 //! are named `ZMQapp`, receive no signals, and have the stack size that C programs expect.
+//!
+//! The caller passes a function that may run on another thread with the argument, or null, and
+//! closes each handle once.
 
 use std::ffi::c_void;
 use std::thread::{Builder, JoinHandle};

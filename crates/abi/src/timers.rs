@@ -5,6 +5,10 @@
 //! never held during a callback, so a callback may add, change and cancel timers, run
 //! `zmq_timers_execute` again, or destroy the whole set. One run calls each timer at most once, in
 //! order of expiry. Timers that a callback adds or resets wait for the next run.
+//!
+//! The caller passes a handle of `zmq_timers_new`, or null; it must exist until the call returns.
+//! `zmq_timers_destroy` takes the address of the variable with this handle, or null. A callback
+//! accepts the argument that was registered with it.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ptr::null_mut;

@@ -3,6 +3,9 @@
 //!
 //! These are the hottest functions of the library. In addition to the engine's work they check the
 //! handle's address and tag, and enter the socket (see [`crate::entry`]).
+//!
+//! The caller passes a handle of `zmq_socket`, or null. A buffer has `len` bytes, or is null. A
+//! message is 64 bytes (`zmq_msg_t`) that no other thread uses during the call, or null.
 
 use std::ffi::{c_int, c_void};
 
@@ -36,7 +39,7 @@ macro_rules! on_socket {
 /// written by hand, which saves seven instructions.
 ///
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[inline(always)]
 unsafe fn transfer_part(
     handle: *mut c_void,
@@ -59,7 +62,7 @@ unsafe fn transfer_part(
 }
 
 /// # Safety
-/// `handle` is null, or points to four readable bytes.
+/// `handle` is null, or points to at least four readable bytes (the tag).
 #[cold]
 #[inline(never)]
 unsafe fn transfer_part_shared(
@@ -124,7 +127,7 @@ pub unsafe extern "C" fn zmq_send(
     guard(-1, move || {
         // SAFETY: the caller passes null or a handle.
         let Ok(mut entry) = (unsafe { SocketGuard::new(socket) }) else {
-            // SAFETY: the same contract.
+            // SAFETY: the caller passes null or a handle, and null or `len` readable bytes.
             return unsafe { send_shared(socket, buffer, len, flags) };
         };
         // SAFETY: the caller passes null or readable bytes.
@@ -141,8 +144,8 @@ pub unsafe extern "C" fn zmq_send(
 /// [`zmq_send`] on a socket that several threads may use.
 ///
 /// # Safety
-/// `socket` is null, or points to four readable bytes. `buffer` is null, or points to `len`
-/// readable bytes.
+/// `socket` is null, or points to at least four readable bytes (the tag). `buffer` is null,
+/// or points to `len` readable bytes.
 #[cold]
 #[inline(never)]
 unsafe fn send_shared(socket: *mut c_void, buffer: *const c_void, len: usize, flags: c_int) -> c_int {
@@ -190,7 +193,7 @@ pub unsafe extern "C" fn zmq_recv(
     guard(-1, move || {
         // SAFETY: the caller passes null or a handle.
         let Ok(mut entry) = (unsafe { SocketGuard::new(socket) }) else {
-            // SAFETY: the same contract.
+            // SAFETY: the caller passes null or a handle, and null or `len` writable bytes.
             return unsafe { recv_shared(socket, buffer, len, flags) };
         };
         // SAFETY: the caller passes null or writable bytes that are not used elsewhere during the
@@ -208,8 +211,8 @@ pub unsafe extern "C" fn zmq_recv(
 /// [`zmq_recv`] on a socket that several threads may use.
 ///
 /// # Safety
-/// `socket` is null, or points to four readable bytes. `buffer` is null, or valid for writes of
-/// `len` bytes.
+/// `socket` is null, or points to at least four readable bytes (the tag). `buffer` is null,
+/// or valid for writes of `len` bytes.
 #[cold]
 #[inline(never)]
 unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flags: c_int) -> c_int {
@@ -246,14 +249,14 @@ pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void
 /// Older form of [`zmq_msg_send`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_sendmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes null or a handle, and null or a message.
     unsafe { zmq_msg_send(message, socket, flags) }
 }
 
 /// Older form of [`zmq_msg_recv`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the caller passes null or a handle, and null or a message.
     unsafe { zmq_msg_recv(message, socket, flags) }
 }
 

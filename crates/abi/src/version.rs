@@ -1,5 +1,7 @@
 //! `zmq_version`: the release of libzmq whose interface this library has. The numbers are those of
 //! `zmq.h`.
+//!
+//! The caller passes three places for numbers, or null.
 
 use std::ffi::c_int;
 

@@ -1,5 +1,8 @@
 //! `zmq_z85_encode` and `zmq_z85_decode`: binary keys as printable text, five characters for four
 //! bytes (ZeroMQ RFC 32).
+//!
+//! The caller passes places with room for the result; the data has `size` bytes, and a text ends
+//! with a NUL.
 
 use std::ffi::{CStr, c_char};
 

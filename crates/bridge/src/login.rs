@@ -17,7 +17,7 @@ impl Login {
     pub fn auth(&self, nonce: &[u8]) -> Result<Auth, AuthError> {
         let mut auth = Auth::new();
         match self {
-            Login::Nobody => {}
+            Login::Anonymous => {}
             Login::Credentials(path) => {
                 let text = read(path)?;
                 let mut blocks = text.split("-----BEGIN ").skip(1).filter_map(|block| block.lines().nth(1));

@@ -273,7 +273,7 @@ fn parse(heard: &Entry) -> Option<(String, LocalEntry)> {
 fn settings(bucket: &Bucket) -> Settings {
     let login = match &bucket.credentials {
         Some(path) => Login::Credentials(path.clone()),
-        None => Login::Nobody,
+        None => Login::Anonymous,
     };
     let tls = Tls { ca: bucket.ca.clone(), identity: None };
     Settings { line: 0, servers: bucket.servers.clone(), login_line: 0, login, tls }

@@ -237,7 +237,7 @@ fn stream_config(wanted: &Stream) -> stream::Config {
 fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> ConnectOptions {
     let told = Arc::new(Mutex::new(String::new()));
     let mut options = match &settings.login {
-        Login::Nobody => ConnectOptions::new(),
+        Login::Anonymous => ConnectOptions::new(),
         login => {
             let login = login.clone();
             ConnectOptions::with_auth_callback(move |nonce| std::future::ready(login.auth(&nonce)))

@@ -219,10 +219,11 @@ impl Bridge {
 
     /// Switches to another file. Routes that stay the same are not touched.
     async fn switch(&mut self, config: Config, nats: Nats) -> Result<(), BridgeError> {
-        let moved = !config.nats.is_like(&self.config.nats);
+        let moved = !config.nats.has_same_settings(&self.config.nats);
         self.nats = nats;
-        let stays =
-            |running: &Running| !moved && config.routes.iter().any(|route| route.is_like(&running.route));
+        let stays = |running: &Running| {
+            !moved && config.routes.iter().any(|route| route.has_same_settings(&running.route))
+        };
         let (staying, leaving): (Vec<_>, Vec<_>) = self.routes.drain(..).partition(stays);
         self.routes = staying;
         // Ask all of them first, because each may have to wait.
@@ -270,7 +271,7 @@ type Prepared = Result<Option<(Config, Nats)>, BridgeError>;
 /// Reads the file again, and waits until NATS has the streams that the file needs.
 async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) -> Prepared {
     let config = Config::load(&path)?;
-    let nats = match config.nats.is_like(&settings) {
+    let nats = match config.nats.has_same_settings(&settings) {
         true => nats,
         false => match Nats::connect(&config.nats, &mut stop).await? {
             Some(nats) => nats,

@@ -300,7 +300,7 @@ impl Message {
             (mine, theirs) => mine.is_none() && theirs.is_none(),
         };
         if !same {
-            self.metadata = metadata.map(metadata::share);
+            self.metadata = metadata.map(metadata::acquire);
         }
     }
 
@@ -309,7 +309,7 @@ impl Message {
     pub(crate) fn clear(&mut self) {
         self.clear_body();
         if let Some(metadata) = self.metadata.take() {
-            metadata::give_up(metadata);
+            metadata::release(metadata);
         }
     }
 

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 /// Number of characters of a key in Z85.
 const LENGTH: usize = 40;
-/// Length of the longest file in bytes; it holds thousands of keys.
-const LONGEST: u64 = 1 << 20;
+/// Maximum size of a file in bytes: enough for thousands of keys.
+const MAX_FILE_SIZE: u64 = 1 << 20;
 /// Description of a fault in a file of public keys.
 const NO_KEY: &str = "has a line that is not a public key of 40 characters";
 
@@ -29,14 +29,14 @@ pub struct Pair {
 /// # Errors
 /// The system's error, or `InvalidData` for a file without exactly one key of each kind.
 pub fn read_pair(path: &Path) -> io::Result<Pair> {
-    let text = read(path).map_err(|error| with(path, &error))?;
+    let text = read(path).map_err(|error| with_path(path, &error))?;
     let keys = |name| lines(&text).filter(move |line| line.name == name).map(|line| line.key);
     let (mut publics, mut secrets) = (keys("public"), keys("secret"));
     match (publics.next(), secrets.next(), publics.next(), secrets.next()) {
         (Some(Some(public)), Some(Some(secret)), None, None) => {
             Ok(Pair { public: public.to_owned(), secret: Zeroizing::new(secret.to_owned()) })
         }
-        _ => Err(wrong(path, "has no key pair: `public = \"...\"` and `secret = \"...\"`")),
+        _ => Err(invalid_data(path, "has no key pair: `public = \"...\"` and `secret = \"...\"`")),
     }
 }
 
@@ -45,8 +45,8 @@ pub fn read_pair(path: &Path) -> io::Result<Pair> {
 /// # Errors
 /// The system's error, or `InvalidData` for a line that is not a key.
 pub fn read_public_keys(path: &Path) -> io::Result<Vec<String>> {
-    let (keys, is_whole) = publics_of(path).map_err(|error| with(path, &error))?;
-    if is_whole { Ok(keys) } else { Err(wrong(path, NO_KEY)) }
+    let (keys, is_whole) = read_valid_keys(path).map_err(|error| with_path(path, &error))?;
+    if is_whole { Ok(keys) } else { Err(invalid_data(path, NO_KEY)) }
 }
 
 /// The clients that may connect.
@@ -55,7 +55,7 @@ pub struct Clients {
     /// Public keys, each with the user id of its owner, which is the name of the file without its
     /// extension. Sorted by file name.
     pub keys: Vec<(String, String)>,
-    /// Descriptions of the files and lines that admit no client.
+    /// Error messages: one for each file that cannot be read or has an invalid line.
     pub faults: Vec<String>,
     /// Files of the folder whose name is not `NAME.pub`, and which therefore admit no client.
     pub ignored: Vec<PathBuf>,
@@ -72,15 +72,15 @@ pub struct Clients {
 pub fn read_clients(path: &Path) -> io::Result<Clients> {
     let mut clients = Clients::default();
     if !path.is_dir() {
-        match publics_of(path) {
-            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(with(path, &error)),
+        match read_valid_keys(path) {
+            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(with_path(path, &error)),
             read => clients.add(path, read),
         }
         return Ok(clients);
     }
     let mut files: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(path).map_err(|error| with(path, &error))? {
-        let entry = entry.map_err(|error| with(path, &error))?;
+    for entry in fs::read_dir(path).map_err(|error| with_path(path, &error))? {
+        let entry = entry.map_err(|error| with_path(path, &error))?;
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
         if !is_hidden && entry.path().is_file() {
             files.push(entry.path());
@@ -92,8 +92,8 @@ pub fn read_clients(path: &Path) -> io::Result<Clients> {
             clients.ignored.push(file);
             continue;
         }
-        match publics_of(&file) {
-            Err(error) if is_exhausted(&error) => return Err(with(&file, &error)),
+        match read_valid_keys(&file) {
+            Err(error) if is_out_of_resources(&error) => return Err(with_path(&file, &error)),
             // The file was removed a moment ago.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             read => clients.add(&file, read),
@@ -107,26 +107,26 @@ impl Clients {
     fn add(&mut self, file: &Path, read: io::Result<(Vec<String>, bool)>) {
         match read {
             Ok((keys, is_whole)) => {
-                self.keys.extend(keys.into_iter().map(|key| (key, owner(file))));
+                self.keys.extend(keys.into_iter().map(|key| (key, user_id_of(file))));
                 if !is_whole {
-                    self.faults.push(wrong(file, NO_KEY).to_string());
+                    self.faults.push(invalid_data(file, NO_KEY).to_string());
                 }
             }
             Err(error) => {
                 self.is_partial |= error.kind() != io::ErrorKind::InvalidData;
-                self.faults.push(with(file, &error).to_string());
+                self.faults.push(with_path(file, &error).to_string());
             }
         }
     }
 }
 
 /// Returns the user id of the clients whose keys are in this file.
-pub(crate) fn owner(file: &Path) -> String {
+pub(crate) fn user_id_of(file: &Path) -> String {
     file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Returns the keys of a file. The flag is false if it also has an invalid line.
-fn publics_of(path: &Path) -> io::Result<(Vec<String>, bool)> {
+/// Reads the valid public keys of a file. The flag is true if all its lines are valid.
+fn read_valid_keys(path: &Path) -> io::Result<(Vec<String>, bool)> {
     let (mut keys, mut is_whole) = (Vec::new(), true);
     for line in lines(&read(path)?).filter(|line| line.name != "secret") {
         match line {
@@ -141,9 +141,9 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
     let file = crate::file::open(path)?;
     // Reserve the whole length first, so that growing leaves no copy of a key in memory.
-    text.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
-    let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
-    if length as u64 > LONGEST {
+    text.reserve(file.metadata()?.len().min(MAX_FILE_SIZE) as usize + 1);
+    let length = file.take(MAX_FILE_SIZE + 1).read_to_string(&mut text)?;
+    if length as u64 > MAX_FILE_SIZE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
     }
     Ok(text)
@@ -151,7 +151,7 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
 
 /// True if the process has run out of descriptors or memory, so that the error does not concern the
 /// file.
-pub fn is_exhausted(error: &io::Error) -> bool {
+pub fn is_out_of_resources(error: &io::Error) -> bool {
     // Numbers of ENFILE and EMFILE on every Unix.
     let descriptors = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
     descriptors || error.kind() == io::ErrorKind::OutOfMemory
@@ -188,10 +188,12 @@ fn is_key(text: &str) -> bool {
     text.len() == LENGTH && text.bytes().all(is_z85)
 }
 
-fn wrong(path: &Path, what: &str) -> io::Error {
+/// Makes an error about the content of a file.
+fn invalid_data(path: &Path, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{} {what}", path.display()))
 }
 
-fn with(path: &Path, error: &io::Error) -> io::Error {
+/// Adds the path of the file to an error.
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

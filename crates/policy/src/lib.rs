@@ -156,7 +156,7 @@ impl Wrap {
     /// there is no file.
     pub fn server_id(&self, endpoint: &str) -> String {
         match self.server(endpoint) {
-            Some(Key::File(path)) => keys::owner(path),
+            Some(Key::File(path)) => keys::user_id_of(path),
             _ => String::new(),
         }
     }

@@ -11,8 +11,8 @@ use crate::error::{ProtocolError, Violation};
 /// The longest value a property can have: 2^31-1 bytes.
 const MAX_VALUE: u32 = i32::MAX as u32;
 
-/// Maximum number of properties that are compared one by one.
-const FEW: usize = 8;
+/// Up to this number of properties, a linear scan finds duplicate names.
+const MAX_SCANNED: usize = 8;
 
 /// Iterates over an encoded property list without copying. Ends after the first error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl<'a> Properties<'a> {
         Ok(head)
     }
 
-    fn property(&mut self) -> Result<(&'a str, &'a [u8]), ProtocolError> {
+    fn read_property(&mut self) -> Result<(&'a str, &'a [u8]), ProtocolError> {
         let name_len = usize::from(self.split(1)?[0]);
         if name_len == 0 {
             return Err(Violation::PropertyName.into());
@@ -55,7 +55,7 @@ impl<'a> Iterator for Properties<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let property = self.property();
+        let property = self.read_property();
         if property.is_err() {
             self.rest = &[];
         }
@@ -69,8 +69,8 @@ pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Appends one property. Skips a property that cannot be encoded (see [`is_name`]; over 2^31-1
-/// bytes).
+/// Appends one property. Skips a property with an invalid name ([`is_name`]) or a value over 2^31-1
+/// bytes.
 pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     let Some(value_len) = u32::try_from(value.len()).ok().filter(|&len| len <= MAX_VALUE) else { return };
     if is_name(name) {
@@ -94,11 +94,11 @@ impl Metadata {
             let (name, value) = property?;
             // With many properties, use a set instead of a scan: the cost of 64 KiB of tiny
             // properties must not grow with the square of their number.
-            if list.len() == FEW {
+            if list.len() == MAX_SCANNED {
                 seen.extend(list.iter().map(|(known, _)| known.to_ascii_lowercase()));
             }
             let fresh = match list.len() {
-                ..FEW => list.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)),
+                ..MAX_SCANNED => list.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)),
                 _ => seen.insert(name.to_ascii_lowercase()),
             };
             if !fresh {
@@ -171,7 +171,7 @@ mod tests {
     fn a_name_may_occur_once_whatever_its_case() {
         let list = b"\x01a\0\0\0\0\x01b\0\0\0\0\x01A\0\0\0\0";
         assert_eq!(Metadata::collect(list), Err(Violation::PropertyDuplicate.into()));
-        for count in 1..3 * FEW {
+        for count in 1..3 * MAX_SCANNED {
             let mut list = Vec::new();
             (0..count).for_each(|n| put_property(&mut list, &format!("Name-{n}"), b""));
             assert_eq!(Metadata::collect(&list).map(|list| list.0.len()), Ok(count));

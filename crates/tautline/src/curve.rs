@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_differ_and_survive_as_text() {
+    fn key_pairs_are_unique_and_round_trip() {
         let (one, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         assert_ne!(one, other);
         assert_eq!(one.public.to_string().parse(), Ok(one.public));

@@ -1,6 +1,6 @@
 """Runs an unchanged pyzmq on Tautline: `import zmq` uses the libzmq of this package.
 
-For programs that do not need pyzmq, the package has an API of its own: `Context`, `Socket` and so on, and the modules
+The package also has a native API, for programs without pyzmq: `Context`, `Socket` and so on, and the modules
 `tautline_zmq.aio` and `tautline_zmq.aio_anyio` for event loops.
 
 When Python starts, the file `tautline_zmq.pth` (from Python 3.15 on `tautline_zmq.start`) calls `install`. This registers a

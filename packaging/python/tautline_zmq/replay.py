@@ -158,7 +158,7 @@ class ReliablePub(Closing):
             raise named(error, f"connect on {self._name}") from None
 
     def serve(self, endpoint: str) -> str:
-        """Answers requests for kept messages at an endpoint, in a thread of its own. Returns the endpoint with its port.
+        """Answers requests for kept messages at an endpoint, in a separate thread. Returns the endpoint with its port.
 
         Raises the errors of `bind`, and InvalidArgument if the endpoint would be less protected than the PUB.
         """
@@ -349,7 +349,7 @@ class ReliableSub(_Subscriber):
 class AsyncReliableSub(_Subscriber):
     """A `ReliableSub` for asyncio. The arguments and the constructor's errors are the same.
 
-    A thread of its own waits for messages, up to 64 of which wait for a task. A cancelled `recv` loses no message.
+    A separate thread waits for messages, up to 64 of which wait for a task. A cancelled `recv` loses no message.
     """
 
     _kind = "AsyncReliableSub"

@@ -236,7 +236,7 @@ class Topics(_Topics):
 class AsyncTopics(_Topics):
     """A `Topics` for asyncio. The arguments and the constructor's errors are the same.
 
-    A thread of its own waits for messages, up to 64 of which wait for a task, also after `unsubscribe`. A cancelled
+    A separate thread waits for messages, up to 64 of which wait for a task, also after `unsubscribe`. A cancelled
     `recv` loses no message. While a task waits in `recv`, `subscribe`,
     `unsubscribe`, `patterns` and `statistics` may block the event loop for up to 50 ms.
     """

@@ -27,7 +27,8 @@ runs_on_tautline() { # runs_on_tautline LANGUAGE FILE: the library is FILE; `/` 
 }
 
 check 'first minutes: the page' page_is_true
-for language in $(listed); do
+# The second binding of a language takes the same way, so only the first is run.
+for language in $(listed | grep -vxE 'rust-zmq|node-zeromq|mono'); do
     case $language in
         node | rust) file=/ ;;
         *) file=$prefix/lib/libzmq.so.5.2.5 ;;

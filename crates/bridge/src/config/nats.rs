@@ -24,8 +24,8 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// True if both mean the same.
-    pub fn is_like(&self, other: &Nats) -> bool {
+    /// True if both are equal, apart from their line numbers.
+    pub fn has_same_settings(&self, other: &Nats) -> bool {
         (&self.servers, &self.login, &self.tls) == (&other.servers, &other.login, &other.tls)
     }
 }
@@ -35,7 +35,7 @@ impl Nats {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
     /// No login.
-    Nobody,
+    Anonymous,
     /// File with a JWT and its key, as `nsc` writes it.
     Credentials(PathBuf),
     /// File with the seed of an nkey.
@@ -56,7 +56,8 @@ pub struct Tls {
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Checks the table of the file. Every named file must exist and be readable.
+/// Checks the table of the NATS servers in the configuration and converts it. Every file that it
+/// names must be readable.
 pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
     let (line, servers) = lines.take(raw.servers);
     let servers = servers.into_vec();
@@ -106,7 +107,7 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
             "use only one of `credentials`, `nkey_file`, `token_file`, or `user`",
         ));
     }
-    let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
+    let (login_line, login) = logins.pop().unwrap_or((line, Login::Anonymous));
     let tls = raw.tls.map_or(Ok(Tls::default()), |raw| tls(raw, lines))?;
     Ok(Nats { line, servers, login_line, login, tls })
 }

@@ -15,7 +15,7 @@ const WINDOW: usize = 256;
 /// Largest number of messages on their way to the stream.
 const WINDOW_MAX: usize = 65_536;
 
-/// A route. Compare routes with `is_like`, which ignores their lines.
+/// A route. Compare routes with `has_same_settings`, which ignores their lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Name of the route.
@@ -26,15 +26,15 @@ pub struct Route {
     pub mapping: Mapping,
     /// Task of the route, and its promise.
     pub job: Job,
-    /// Line in the file. `is_like` ignores it.
+    /// Line in the file. `has_same_settings` ignores it.
     pub line: usize,
     /// Line of its stream in the file.
     pub stream_line: usize,
 }
 
 impl Route {
-    /// True if both do the same.
-    pub fn is_like(&self, other: &Route) -> bool {
+    /// True if both are equal, apart from their line numbers.
+    pub fn has_same_settings(&self, other: &Route) -> bool {
         (&self.name, &self.link, &self.mapping, &self.job)
             == (&other.name, &other.link, &other.mapping, &other.job)
     }

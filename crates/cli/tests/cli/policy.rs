@@ -60,7 +60,7 @@ fn faults_have_a_place() {
         assert_eq!(said, wanted);
         // The call of a program would fail, so the command fails with the same error.
         let said = run(&["policy", &policy, "--connect", "tcp://b:1", "--mechanism", "PLAIN"]);
-        said.failed(1, &["connect tcp://b:1: CURVE would replace PLAIN"]);
+        said.failed(1, &["connect tcp://b:1: the socket already uses PLAIN, which CURVE would replace"]);
         let other = file("other.toml", &good.replace("\"tcp://*\" =", "\"tcp://a:*\" ="));
         let said = run(&["policy", &other, "--connect", "tcp://b:1"]);
         said.failed(1, &["connect tcp://b:1: `servers` of `x` has no key for this endpoint"]);

@@ -6,8 +6,9 @@
 use crate::sync::Arc;
 use std::ffi::CStr;
 
-/// Names of properties that nearly every peer has. In the text each is one byte, its place here
-/// plus `FIRST_KNOWN`: other names never begin with a control character.
+/// Names of properties that nearly every peer has. In `Metadata::encoded`, each of these names is
+/// one byte: its index plus `FIRST_KNOWN`. This is unambiguous, because no other name begins with
+/// a control character.
 const KNOWN: [&str; 6] = ["Peer-Address", "Routing-Id", "Socket-Type", "Identity", "User-Id", "Resource"];
 const FIRST_KNOWN: u8 = 1;
 
@@ -17,15 +18,16 @@ const FIRST_KNOWN: u8 = 1;
 pub struct Metadata {
     /// Names and values in turn, each with a NUL behind it unless it is a known name. One
     /// allocation, because there may be thousands of peers.
-    text: Box<[u8]>,
+    encoded: Box<[u8]>,
     source_fd: Option<i32>,
 }
 
 impl Metadata {
-    /// Collects the properties. If a name occurs more than once, the first counts. A value ends at
-    /// its first NUL, as a C caller sees it. A name with a NUL is dropped, because a C caller
-    /// cannot ask for it. A name that begins with a control character is dropped too, because a
-    /// peer cannot have it.
+    /// Collects the properties. If a name occurs twice, [`Metadata::get`] returns the first value.
+    /// A value ends at its first NUL, as a C caller sees it. Drops a name with a NUL, because a C
+    /// caller cannot ask for it. Also drops a name that begins with a control character: the
+    /// protocol does not allow it, and it could be mistaken for a byte that stands for a known
+    /// name.
     pub fn new<N, V>(
         properties: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
         source_fd: Option<i32>,
@@ -38,16 +40,16 @@ impl Metadata {
         let length: usize =
             properties.clone().map(|(name, value)| put(name.as_ref(), value.as_ref(), |_| ())).sum();
         // Allocate the exact size, so that no memory is wasted.
-        let mut text = Vec::with_capacity(length);
+        let mut encoded = Vec::with_capacity(length);
         for (name, value) in properties {
-            put(name.as_ref(), value.as_ref(), |bytes| text.extend_from_slice(bytes));
+            put(name.as_ref(), value.as_ref(), |bytes| encoded.extend_from_slice(bytes));
         }
-        Metadata { text: text.into(), source_fd }
+        Metadata { encoded: encoded.into(), source_fd }
     }
 
-    /// True if there are no properties.
+    /// True if there are no properties and no descriptor.
     pub(crate) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.source_fd.is_none()
+        self.encoded.is_empty() && self.source_fd.is_none()
     }
 
     /// The value of a property.
@@ -57,16 +59,16 @@ impl Metadata {
 
     /// All properties, in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CStr)> {
-        let mut rest = &*self.text;
+        let mut rest = &*self.encoded;
         std::iter::from_fn(move || {
             let name = match rest.split_first().and_then(|(&code, rest)| Some((interned_name(code)?, rest))) {
                 Some((name, behind)) => {
                     rest = behind;
                     name
                 }
-                None => next(&mut rest)?.to_str().unwrap_or_default(),
+                None => take_c_str(&mut rest)?.to_str().unwrap_or_default(),
             };
-            Some((name, next(&mut rest)?))
+            Some((name, take_c_str(&mut rest)?))
         })
     }
 
@@ -79,22 +81,23 @@ impl Metadata {
 /// Maximum number of bytes of names and values that are kept of a peer's own properties: the usual
 /// limit of HTTP servers for a header. A peer can send any properties, and they are kept as long as
 /// a message of the peer exists.
-const MOST_TOLD: usize = 8 * 1024;
+const MAX_PEER_BYTES: usize = 8 * 1024;
 
 /// Returns the peer's own properties that are kept. A property without room is dropped as a whole.
-pub(crate) fn limit_properties<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
+pub(crate) fn limit_properties<'a, I>(properties: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
 where
     I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
 {
-    told.scan(MOST_TOLD, |room, property| {
-        let left = room.checked_sub(property.0.len() + property.1.len());
-        *room = left.unwrap_or(*room);
-        Some(left.map(|_| property))
-    })
-    .flatten()
+    properties
+        .scan(MAX_PEER_BYTES, |room, property| {
+            let left = room.checked_sub(property.0.len() + property.1.len());
+            *room = left.unwrap_or(*room);
+            Some(left.map(|_| property))
+        })
+        .flatten()
 }
 
-/// Passes the parts of a property's text to `out`, if its name is valid. Returns their number of
+/// Passes the parts of an encoded property to `out`, if its name is valid. Returns their number of
 /// bytes.
 fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     if name.contains('\0') || name.starts_with(|first: char| first < ' ') {
@@ -110,22 +113,23 @@ fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     parts.iter().map(|part| part.len()).sum()
 }
 
-/// The name that this byte of the text stands for.
+/// Returns the known name that this byte stands for.
 fn interned_name(code: u8) -> Option<&'static str> {
     KNOWN.get(usize::from(code.checked_sub(FIRST_KNOWN)?)).copied()
 }
 
-/// Takes the first string.
-fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
-    let string = CStr::from_bytes_until_nul(text).ok()?;
-    *text = text.get(string.count_bytes() + 1..)?;
+/// Takes the first string, which ends with a NUL, off the bytes.
+fn take_c_str<'a>(bytes: &mut &'a [u8]) -> Option<&'a CStr> {
+    let string = CStr::from_bytes_until_nul(bytes).ok()?;
+    *bytes = bytes.get(string.count_bytes() + 1..)?;
     Some(string)
 }
 
-/// Each thread keeps one reference that its messages have released. A thread that receives many
-/// messages into new objects reuses it, which saves two locked instructions per message.
+/// Cache of one reference per thread: the last reference that one of the thread's messages has
+/// released. If the next message comes from the same connection, it takes this reference. This
+/// saves an atomic increment and an atomic decrement per message.
 #[cfg(not(loom))]
-mod kept {
+mod reference_cache {
     use super::{Arc, Metadata};
     use crate::sync::on_exit;
     use std::cell::Cell;
@@ -135,20 +139,22 @@ mod kept {
 
     thread_local! {
         // Without a destructor: see `tautline_io::thread::on_exit`.
-        static KEPT: Cell<ManuallyDrop<Reference>> = const { Cell::new(ManuallyDrop::new(None)) };
-        static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
+        static CACHED: Cell<ManuallyDrop<Reference>> = const { Cell::new(ManuallyDrop::new(None)) };
+        /// True if `release_at_exit` will run. `None` before the first use.
+        static IS_ENABLED: Cell<Option<bool>> = const { Cell::new(None) };
     }
 
-    /// Replaces the kept reference by `reference`. Returns the former one.
+    /// Replaces the cached reference by `reference`. Returns the previous reference.
     #[inline(always)]
     fn swap(reference: Reference) -> Reference {
-        ManuallyDrop::into_inner(KEPT.replace(ManuallyDrop::new(reference)))
+        ManuallyDrop::into_inner(CACHED.replace(ManuallyDrop::new(reference)))
     }
 
+    /// Returns the cached reference if it is one to this metadata, otherwise a new reference.
     #[inline(never)]
-    pub(in super::super) fn share(metadata: &Arc<Metadata>) -> Arc<Metadata> {
+    pub(in super::super) fn acquire(metadata: &Arc<Metadata>) -> Arc<Metadata> {
         match swap(None) {
-            Some(kept) if Arc::ptr_eq(&kept, metadata) => kept,
+            Some(cached) if Arc::ptr_eq(&cached, metadata) => cached,
             other => {
                 swap(other);
                 metadata.clone()
@@ -156,35 +162,36 @@ mod kept {
         }
     }
 
+    /// Puts a reference into the cache and drops the previous one.
     #[inline(never)]
-    pub(in super::super) fn give_up(metadata: Arc<Metadata>) {
-        let keeps = KEEPS.get().unwrap_or_else(|| {
-            let keeps = on_exit(end);
-            KEEPS.set(Some(keeps));
-            keeps
+    pub(in super::super) fn release(metadata: Arc<Metadata>) {
+        let is_enabled = IS_ENABLED.get().unwrap_or_else(|| {
+            let is_enabled = on_exit(release_at_exit);
+            IS_ENABLED.set(Some(is_enabled));
+            is_enabled
         });
-        drop(if keeps { swap(Some(metadata)) } else { Some(metadata) });
+        drop(if is_enabled { swap(Some(metadata)) } else { Some(metadata) });
     }
 
-    /// Releases the reference at the end of the thread.
-    fn end() {
-        KEEPS.set(Some(false));
+    /// Drops the cached reference at the end of the thread.
+    fn release_at_exit() {
+        IS_ENABLED.set(Some(false));
         drop(swap(None));
     }
 }
 
 #[cfg(loom)]
-mod kept {
+mod reference_cache {
     use super::{Arc, Metadata};
 
-    pub(in super::super) fn share(metadata: &Arc<Metadata>) -> Arc<Metadata> {
+    pub(in super::super) fn acquire(metadata: &Arc<Metadata>) -> Arc<Metadata> {
         metadata.clone()
     }
 
-    pub(in super::super) fn give_up(_: Arc<Metadata>) {}
+    pub(in super::super) fn release(_: Arc<Metadata>) {}
 }
 
-pub(super) use kept::{give_up, share};
+pub(super) use reference_cache::{acquire, release};
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -194,7 +201,7 @@ mod tests {
     fn names_come_back_as_they_were_given() {
         let mut names: Vec<String> = KNOWN.map(String::from).to_vec();
         for (code, name) in (0..32).map(char::from).zip(KNOWN.iter().cycle()) {
-            // Names with such a byte in any place but the first, and variants of a known name.
+            // Names with a control character after the first character, and changed known names.
             names.extend([
                 format!("a{code}b"),
                 format!("{name}{code}"),
@@ -217,27 +224,28 @@ mod tests {
     }
 
     #[test]
-    fn the_first_one_of_a_name_counts() {
+    fn get_returns_the_first_of_duplicate_names() {
         let metadata =
             Metadata::new([("Identity", "me"), ("X", "1"), ("Identity", "not me"), ("X", "2")], None);
         assert_eq!((metadata.get("Identity"), metadata.get("X")), (Some(c"me"), Some(c"1")));
     }
 
     #[test]
-    fn a_peer_is_believed_but_not_at_any_length() {
-        let (long, most) = ([b'v'; MOST_TOLD], [b'v'; MOST_TOLD - 14]);
-        let told = [("Socket-Type", &b"REQ"[..]), ("Long", &long), ("X", &[]), ("Y", &most[1..]), ("Z", b"")];
-        let kept: Vec<_> = limit_properties(told.into_iter()).map(|(name, _)| name).collect();
+    fn properties_over_the_limit_are_dropped() {
+        let (long, most) = ([b'v'; MAX_PEER_BYTES], [b'v'; MAX_PEER_BYTES - 14]);
+        let properties =
+            [("Socket-Type", &b"REQ"[..]), ("Long", &long), ("X", &[]), ("Y", &most[1..]), ("Z", b"")];
+        let kept: Vec<_> = limit_properties(properties.into_iter()).map(|(name, _)| name).collect();
         assert_eq!(kept, ["Socket-Type", "X", "Z"], "Y has one byte too many");
-        let told = [("Socket-Type", &b"REQ"[..]), ("Y", &most[1..]), ("Z", b"")];
+        let properties = [("Socket-Type", &b"REQ"[..]), ("Y", &most[1..]), ("Z", b"")];
         assert_eq!(
-            limit_properties(told.into_iter()).map(|(name, _)| name).collect::<Vec<_>>(),
+            limit_properties(properties.into_iter()).map(|(name, _)| name).collect::<Vec<_>>(),
             ["Socket-Type", "Y"]
         );
     }
 
     #[test]
-    fn no_name_passes_for_another() {
+    fn names_with_nul_or_leading_control_character_are_dropped() {
         let looks_known = ["\u{3}", "\u{3}DEALER", "\u{4}\0", "a\0b", "\u{1f}"];
         let metadata = Metadata::new(looks_known.map(|name| (name, "forged")), None);
         assert_eq!(metadata.iter().count(), 0);

@@ -86,7 +86,7 @@ impl Message {
         // An invalid tag, so that the message is not dropped again.
         message.tag = CLOSED_TAG;
         if let Some(metadata) = message.metadata.take() {
-            metadata::give_up(metadata);
+            metadata::release(metadata);
         }
         if message.group.is_some() {
             message.group = None;

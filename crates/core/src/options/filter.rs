@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn filter_is_an_address_with_optional_prefix_length() {
         for good in
             ["::1", "[::1]", "[::1]/64", "fe80::1%lo/64", "1.2.3.4/08", "1.2.3.4\0", "1.2.3.4/32", "::/128"]
         {

@@ -1,4 +1,5 @@
-//! Observed state of a pipe for `watch`, and for a program that asks for its peers.
+//! State of a pipe, for the counters file ([`crate::watch`]) and for a program that asks for its
+//! peers.
 
 use super::{Link, Pipe, PipeId, SocketPipes, Store, address_cache};
 use crate::conn::{Connection, NewPipe};
@@ -7,7 +8,8 @@ use crate::sync::Arc;
 use std::sync::Weak;
 use tautline_observe::{Peer, PeerState};
 
-/// Handles for observing a pipe while its owner is elsewhere, or does not know the pipe yet.
+/// Handles with which another thread reads a pipe's counters, without the owner. They work even
+/// before the owner has accepted the pipe.
 pub(crate) struct PipeProbe {
     /// Counters of its queues; `None` for ZMQ_CONFLATE.
     pub(crate) outgoing: Option<Probe>,
@@ -28,7 +30,7 @@ impl PipeProbe {
 }
 
 impl SocketPipes {
-    /// Returns the handles for observing a pipe while the owner is elsewhere.
+    /// Returns the handles with which another thread observes a pipe.
     pub(crate) fn probe(&mut self, id: PipeId) -> Option<PipeProbe> {
         let pipe = self.get(id)?;
         let outgoing = match &pipe.outgoing.store {

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{CarrierFactory, tls};
-use tautline_policy::keys::is_exhausted;
+use tautline_policy::keys::is_out_of_resources;
 use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
 use tautline_proto::tls::{BadCredentials, Identity, TlsConfig, Versions, has_certificates};
@@ -293,7 +293,7 @@ fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
             }
             Ok(()) => BadCredentials::Trust.to_string(),
             Err(error) if error.kind() == ErrorKind::InvalidData => error.to_string(),
-            Err(error) if !is_folder || is_exhausted(&error) => return Err(error),
+            Err(error) if !is_folder || is_out_of_resources(&error) => return Err(error),
             Err(error) => {
                 is_whole = false;
                 error.to_string()

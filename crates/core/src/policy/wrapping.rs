@@ -35,56 +35,60 @@ fn is_datagram(endpoint: &str) -> bool {
     endpoint.starts_with("udp://")
 }
 
-/// Wraps an endpoint, unless the program has asked for equivalent security itself.
+/// Wraps an endpoint, unless the program has asked for equivalent security itself. The result is in
+/// `options` (CURVE) and `allowed` (TLS, and the keys of permitted clients).
 ///
 /// # Errors
 /// The reason why the wrap cannot be applied. The endpoint must not be used then.
 pub(super) fn wrap_endpoint(
     wrap: &Wrap,
-    asked: &PolicyRequest<'_>,
-    own: &mut Options,
+    request: &PolicyRequest<'_>,
+    options: &mut Options,
     allowed: &mut Allowed,
 ) -> Result<(), String> {
     // The messages stay in the process.
-    if asked.endpoint.starts_with("inproc://") {
+    if request.endpoint.starts_with("inproc://") {
         return Ok(());
     }
-    if is_secure(own, asked.endpoint) {
+    if is_secure(options, request.endpoint) {
         return Ok(());
     }
-    if is_datagram(asked.endpoint) {
+    if is_datagram(request.endpoint) {
         return Err("udp has no handshake, so it cannot be encrypted".into());
     }
-    if is_raw(own) {
+    if is_raw(options) {
         return Err("the socket does not use ZMTP".into());
     }
     if wrap.tls.is_some() {
-        let certificates = Certificates::open(wrap, asked)?;
-        let carrying = certificates.carrying(asked, own).map_err(|error| error.to_string())?;
+        let certificates = Certificates::open(wrap, request)?;
+        let carrying = certificates.carrying(request, options).map_err(|error| error.to_string())?;
         allowed.wrapped = Some(Wrapped { carrying, certificates });
         return Ok(());
     }
-    if own.mechanism.has_credentials() {
-        return Err(format!("CURVE would replace {}; TLS would keep it", own.mechanism.name()));
+    if options.mechanism.has_credentials() {
+        return Err(format!(
+            "the socket already uses {0}, which CURVE would replace; use a TLS wrap, which keeps {0}",
+            options.mechanism.name()
+        ));
     }
-    wrap_in_curve(wrap, asked, own)?;
-    if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
+    wrap_in_curve(wrap, request, options)?;
+    if let (Call::Bind, Some(clients)) = (request.call, &wrap.clients) {
         allowed.trust = Some(Trust::open(clients)?);
     }
     Ok(())
 }
 
 /// Adds CURVE to an endpoint.
-fn wrap_in_curve(wrap: &Wrap, asked: &PolicyRequest<'_>, options: &mut Options) -> Result<(), String> {
+fn wrap_in_curve(wrap: &Wrap, request: &PolicyRequest<'_>, options: &mut Options) -> Result<(), String> {
     let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
     let pair = wrap.key.as_deref().map(keys::read_pair).transpose().map_err(|error| error.to_string())?;
-    if asked.call == Call::Bind {
+    if request.call == Call::Bind {
         let pair = pair.ok_or_else(|| format!("`{}`: a server needs `key`, which is missing", wrap.name))?;
         set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
         set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
         return set(CURVE_SECRETKEY, pair.secret.as_bytes());
     }
-    let server = match wrap.server(asked.endpoint) {
+    let server = match wrap.server(request.endpoint) {
         Some(Key::Text(key)) => key.clone(),
         Some(Key::File(path)) => {
             let found = keys::read_public_keys(path).map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use crate::inspect::units::{count, rate, round_trip, span};
 /// Sort order of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// Sockets that lose messages, then the fullest queue
+    /// Most severe problem first, then message loss, then the fullest queue
     Trouble,
     /// Messages sent per second
     Out,
@@ -62,9 +62,9 @@ pub struct SocketKey {
 pub enum Severity {
     None,
     /// Worth attention.
-    Some,
+    Warning,
     /// Messages are lost, or the socket is stuck.
-    Bad,
+    Critical,
 }
 
 /// Row of a socket.
@@ -74,9 +74,9 @@ pub struct SocketRow<'a> {
     pub rates: Rates,
     pub queued: u64,
     /// Fill level of its fullest queue, in per mille.
-    pub fullest: u64,
+    pub fill_per_mille: u64,
     pub trouble: Severity,
-    /// Short note about a problem.
+    /// Short note: the problem, or another fact about the socket.
     pub note: String,
 }
 
@@ -103,7 +103,13 @@ pub fn sockets<'a>(sample: &'a Sample, order: Order, filter: &str) -> Vec<Socket
     let whole = |rate: f64| Reverse((rate * 10.0) as u64);
     match order {
         Order::Trouble => rows.sort_by_key(|row| {
-            (Reverse(row.trouble), whole(row.rates.lost), Reverse(row.fullest), Reverse(row.queued), key(row))
+            (
+                Reverse(row.trouble),
+                whole(row.rates.lost),
+                Reverse(row.fill_per_mille),
+                Reverse(row.queued),
+                key(row),
+            )
         }),
         Order::Out => rows.sort_by_key(|row| (whole(row.rates.sent), key(row))),
         Order::In => rows.sort_by_key(|row| (whole(row.rates.received), key(row))),
@@ -129,28 +135,31 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
     let now = process.reading.process.written;
     let rates = process.rates.get(&socket.id).copied().unwrap_or_default();
     let peers = by.peers(socket.id);
-    let fullest = peers.iter().map(|peer| fill(peer)).max().unwrap_or(0);
+    let fill_per_mille = peers.iter().map(|peer| fill(peer)).max().unwrap_or(0);
     let full_since = peers.iter().map(|peer| peer.full_since).filter(|since| *since > 0).min();
     let failing = by.endpoints(socket.id).iter().find(|endpoint| endpoint.failures > 0 && !endpoint.bound);
     let (trouble, note) = if !process.found.is_running {
-        (Severity::Some, "process has ended".to_owned())
+        (Severity::Warning, "process has ended".to_owned())
     } else if rates.lost > 0.0 {
-        (Severity::Bad, format!("loses {}/s", rate(rates.lost)))
+        (Severity::Critical, format!("loses {}/s", rate(rates.lost)))
     } else if let Some(since) = full_since {
-        (Severity::Bad, format!("full for {}", span(since, now)))
+        (Severity::Critical, format!("full for {}", span(since, now)))
     } else if let Some(endpoint) = failing {
         let reason = if endpoint.reason.is_empty() { "no connection" } else { endpoint.reason.as_str() };
-        (Severity::Bad, format!("{} for {}", escaped(reason.as_bytes()), span(endpoint.failing_since, now)))
+        (
+            Severity::Critical,
+            format!("{} for {}", escaped(reason.as_bytes()), span(endpoint.failing_since, now)),
+        )
     } else if socket.state == SocketState::Lingering {
-        (Severity::Some, "closed, lingering".to_owned())
+        (Severity::Warning, "closed, lingering".to_owned())
     } else if socket.type_name == "SUB" && socket.subscriptions == 0 {
-        (Severity::Some, "no subscription".to_owned())
+        (Severity::Warning, "no subscription".to_owned())
     } else if let Some(endpoint) =
         by.endpoints(socket.id).iter().find(|endpoint| endpoint.state == EndpointState::Failed)
     {
-        (Severity::Bad, format!("bind failed: {}", escaped(endpoint.reason.as_bytes())))
-    } else if fullest >= 500 {
-        (Severity::Some, format!("{} % full", fullest / 10))
+        (Severity::Critical, format!("bind failed: {}", escaped(endpoint.reason.as_bytes())))
+    } else if fill_per_mille >= 500 {
+        (Severity::Warning, format!("{} % full", fill_per_mille / 10))
     } else if socket.dropped + socket.lost > 0 {
         (Severity::None, format!("{} lost earlier", count(socket.dropped + socket.lost)))
     } else if socket.monitor {
@@ -164,7 +173,7 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
         (Severity::None, String::new())
     };
     let queued = socket.queued_out + socket.queued_in;
-    SocketRow { process, socket, rates, queued, fullest, trouble, note }
+    SocketRow { process, socket, rates, queued, fill_per_mille, trouble, note }
 }
 
 /// Returns the fill level of the fuller queue of a peer, in per mille.
@@ -178,14 +187,16 @@ pub struct PeerRow<'a> {
     pub peer: &'a Peer,
     pub rates: Rates,
     pub trouble: Severity,
-    /// Name of the peer.
+    /// Routing id and user id of the peer, or its address if it has neither.
     pub name: String,
-    pub waiting: String,
-    pub trip: String,
+    /// Messages in its fuller queue, and the limit of this queue if there is one.
+    pub queued: String,
+    pub round_trip: String,
+    /// Short note: the problem, or another fact about the peer.
     pub note: String,
 }
 
-/// Returns the peers of a socket, the slowest first.
+/// Returns the peers of a socket, sorted by the fill level of their fuller queue, fullest first.
 pub fn peers<'a>(process: &'a Tracked, socket: u64) -> Vec<PeerRow<'a>> {
     let now = process.reading.process.written;
     let mut peers: Vec<&Peer> = process.reading.peers_of(socket).collect();
@@ -196,13 +207,13 @@ pub fn peers<'a>(process: &'a Tracked, socket: u64) -> Vec<PeerRow<'a>> {
 fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
     let rates = process.peer_rates.get(&peer.id).copied().unwrap_or_default();
     let (trouble, note) = if rates.lost > 0.0 {
-        (Severity::Bad, format!("loses {}/s", rate(rates.lost)))
+        (Severity::Critical, format!("loses {}/s", rate(rates.lost)))
     } else if peer.full_since > 0 {
-        (Severity::Bad, format!("full for {}", span(peer.full_since, now)))
+        (Severity::Critical, format!("full for {}", span(peer.full_since, now)))
     } else if peer.full_in_since > 0 {
-        (Severity::Some, format!("not read for {}", span(peer.full_in_since, now)))
+        (Severity::Warning, format!("not read for {}", span(peer.full_in_since, now)))
     } else if peer.state != PeerState::Connected {
-        (Severity::Some, peer.state.to_string())
+        (Severity::Warning, peer.state.to_string())
     } else if peer.reconnects > 0 {
         (Severity::None, format!("{} reconnects", count(peer.reconnects)))
     } else {
@@ -216,13 +227,13 @@ fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
     };
     let address = if peer.address.is_empty() { &peer.endpoint } else { &peer.address };
     let name = if name.is_empty() { escaped(address.as_bytes()) } else { name };
-    let queued = if peer.queued_in > peer.queued_out {
+    let (queued, limit) = if peer.queued_in > peer.queued_out {
         (peer.queued_in, peer.limit_in)
     } else {
         (peer.queued_out, peer.limit_out)
     };
-    let waiting = if queued.1 == 0 { queued.0.to_string() } else { format!("{}/{}", queued.0, queued.1) };
-    PeerRow { peer, rates, trouble, name, waiting, trip: round_trip(peer.round_trip_us), note }
+    let queued = if limit == 0 { queued.to_string() } else { format!("{queued}/{limit}") };
+    PeerRow { peer, rates, trouble, name, queued, round_trip: round_trip(peer.round_trip_us), note }
 }
 
 /// Returns the totals for the header line.

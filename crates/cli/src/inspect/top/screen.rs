@@ -195,7 +195,7 @@ fn socket_cells(row: &SocketRow<'_>) -> [String; 8] {
         rate(row.rates.sent),
         rate(row.rates.received),
         count(row.queued),
-        if row.fullest == 0 { String::new() } else { format!("{}%", (row.fullest + 5) / 10) },
+        if row.fill_per_mille == 0 { String::new() } else { format!("{}%", (row.fill_per_mille + 5) / 10) },
     ]
 }
 
@@ -205,8 +205,8 @@ fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
         row.name.clone(),
         rate(row.rates.sent),
         rate(row.rates.received),
-        row.waiting.clone(),
-        row.trip.clone(),
+        row.queued.clone(),
+        row.round_trip.clone(),
     ]
 }
 
@@ -252,8 +252,8 @@ impl Canvas<'_> {
         let modifier = if chosen { Modifier::REVERSED } else { Modifier::empty() };
         let colour = match trouble {
             Severity::None => None,
-            Severity::Some => Some(Color::Yellow),
-            Severity::Bad => Some(Color::Red),
+            Severity::Warning => Some(Color::Yellow),
+            Severity::Critical => Some(Color::Red),
         };
         let (plain, noted) = (self.style(modifier, None), self.style(modifier, colour));
         if chosen {
