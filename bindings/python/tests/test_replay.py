@@ -54,7 +54,8 @@ class DeliveryTest(ReplayTest):
         self.assertEqual([subscriber.recv(LIMIT) for _ in range(3)], expected)
         publisher.wait_for_subscriptions(1, LIMIT)
         publisher.send("a", bytearray(b"live"))
-        self.assertEqual(subscriber.recv(LIMIT), Update(b"a", 4, b"live", False))
+        # The ring may send it as well, if its answer is not complete yet.
+        self.assertEqual(subscriber.recv(LIMIT)[:3], (b"a", 4, b"live"))
         self.assertIsNone(subscriber.try_recv())
         self.assertEqual((publisher.next_number, publisher.kept_messages), (5, 5))
 
