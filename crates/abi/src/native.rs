@@ -179,11 +179,10 @@ impl SocketHandle {
     }
 }
 
-/// Returns the engine's context behind a C handle, for code that uses the engine itself. Fault if the
-/// context has ended, Interrupted if a forked child has inherited it.
+/// Returns the engine's context behind a C handle, for code that uses the engine itself.
 ///
 /// # Errors
-/// As above.
+/// Fault if the context has ended, Interrupted if a forked child has inherited it.
 ///
 /// # Safety
 /// `handle` is null, or a handle that `zmq_ctx_new` has returned at any time.
