@@ -93,6 +93,8 @@ pub(crate) fn attempt_detached<T: Send>(
             drop(entered);
             result
         });
+        #[cfg(target_os = "linux")]
+        crate::readiness::notify(handle);
         match result {
             Err(Error::Interrupted) => py.check_signals()?,
             result => return Ok(result),

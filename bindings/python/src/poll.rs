@@ -79,6 +79,14 @@ fn wait(py: Python<'_>, entries: &mut [PollEntry], timeout: c_int) -> PyResult<u
     let mut first = true;
     loop {
         let result = if first { poll(entries, left) } else { py.detach(|| poll(entries, left)) };
+        #[cfg(target_os = "linux")]
+        if !first {
+            for entry in entries.iter() {
+                if let Target::Socket(socket) = entry.target {
+                    crate::readiness::notify(socket);
+                }
+            }
+        }
         match result {
             Ok(0) if first && timeout != Some(Duration::ZERO) => first = false,
             Ok(ready) => return Ok(ready),

@@ -15,9 +15,12 @@
 //!
 //! An edge that is taken while no wait rests belongs to a wake signal that is still raised, and that
 //! does not write its descriptor again. The next wait that comes to rest therefore checks once more.
+//!
+//! A call that waits, of another part of the program, ends the rest of the socket: then nothing would
+//! wake the event loop. Such a call therefore ends with [`notify`].
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
 
@@ -38,8 +41,9 @@ const SOON: i32 = 2;
 pub(crate) struct Readiness {
     socket: SocketHandle,
     epoll: OwnedFd,
-    /// Copies of the engine's descriptors, which the epoll instance watches.
-    _watched: Vec<OwnedFd>,
+    /// Copies of the engine's descriptors, and the event of [`notify`]: the epoll instance watches
+    /// them.
+    watched: Vec<OwnedFd>,
     /// A thread that holds this lock never waits for a socket or for the interpreter lock.
     wait: Mutex<Wait>,
     soon: Arc<Soon>,
@@ -92,18 +96,19 @@ impl Readiness {
         if socket.is_shared() {
             return Err(errors::exception(py, Error::NotSupported));
         }
-        let watched = enter::call(py, socket, |socket| {
+        let mut watched = enter::call(py, socket, |socket| {
             socket.with(|socket| socket.descriptors().map_err(Error::from))
         })?;
+        let event = event()?;
+        let number = event.as_raw_fd();
+        watched.push(event);
         let soon = Arc::new(Soon::default());
-        Ok(Readiness {
-            socket,
-            epoll: watch(&watched)?,
-            _watched: watched,
-            wait: Mutex::default(),
-            waker: soon.clone().into(),
-            soon,
-        })
+        let epoll = watch(&watched)?;
+        let mut all = lock(&NOTIFIED);
+        all.push((socket, number));
+        COUNT.store(all.len(), Ordering::Relaxed);
+        drop(all);
+        Ok(Readiness { socket, epoll, watched, wait: Mutex::default(), waker: soon.clone().into(), soon })
     }
 
     /// Returns the descriptor.
@@ -165,8 +170,53 @@ impl Readiness {
     }
 }
 
+/// Sockets with the events of their `Readiness`. A thread that holds the lock never waits for a
+/// socket or for the interpreter lock.
+static NOTIFIED: Mutex<Vec<(SocketHandle, i32)>> = Mutex::new(Vec::new());
+/// Length of the list.
+// Relaxed: a hint. A thread that has just made a `Readiness` has not waited for its event yet.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn lock(all: &Mutex<Vec<(SocketHandle, i32)>>) -> MutexGuard<'_, Vec<(SocketHandle, i32)>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the descriptors of the socket's `Readiness` readable, so that their event loops arm them
+/// again. Called after a call that has waited for the socket.
+pub(crate) fn notify(socket: SocketHandle) {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    for (_, event) in lock(&NOTIFIED).iter().filter(|(watched, _)| *watched == socket) {
+        let one = 1_u64;
+        // SAFETY: eight readable bytes, and a descriptor that stays open while it is in the list. A
+        // full event is readable, too.
+        unsafe { libc::write(*event, (&raw const one).cast(), size_of::<u64>()) };
+    }
+}
+
+impl Drop for Readiness {
+    fn drop(&mut self) {
+        let number = self.watched.last().map(AsRawFd::as_raw_fd);
+        let mut all = lock(&NOTIFIED);
+        all.retain(|(_, event)| Some(*event) != number);
+        COUNT.store(all.len(), Ordering::Relaxed);
+    }
+}
+
 /// Number of descriptors of a socket, and room for their events.
 const MAX: usize = 4;
+
+/// Returns a descriptor that a write makes readable.
+fn event() -> std::io::Result<OwnedFd> {
+    // SAFETY: makes a descriptor, or returns -1.
+    let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if number < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: just made, and this is its only owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
 
 /// Returns an epoll instance with edges of the descriptors.
 fn watch(descriptors: &[OwnedFd]) -> std::io::Result<OwnedFd> {

@@ -73,7 +73,7 @@ class Restarted(NamedTuple):
 
 
 Delivery = Union[Update, Lost, Restarted]
-"""What a subscriber receives."""
+"""Item that a subscriber receives."""
 
 
 class Start(enum.Enum):
@@ -225,7 +225,7 @@ class ReliablePub(Closing):
 
 
 class _Subscriber(Closing):
-    """What both subscribers have."""
+    """Base class of both subscribers."""
 
     _kind = "ReliableSub"
 
@@ -311,7 +311,7 @@ class ReliableSub(_Subscriber):
         return delivery
 
     def try_recv(self) -> Optional[Delivery]:
-        """Returns the next delivery without waiting; `None` if there is none. Raises SocketClosed, ContextTerminated."""
+        """Returns the next delivery. `None` if nothing has arrived. Raises SocketClosed, ContextTerminated."""
         return self._next(0)
 
     def _next(self, timeout: Optional[int]) -> Optional[Delivery]:
@@ -349,7 +349,7 @@ class ReliableSub(_Subscriber):
 class AsyncReliableSub(_Subscriber):
     """A `ReliableSub` for asyncio. The arguments and the constructor's errors are the same.
 
-    A separate thread waits for messages, up to 64 of which wait for a task. A cancelled `recv` loses no message.
+    A helper thread waits for messages, and keeps up to 64 for the tasks. A cancelled `recv` loses no message.
     """
 
     _kind = "AsyncReliableSub"

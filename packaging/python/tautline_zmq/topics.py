@@ -14,7 +14,7 @@ with Topics(bind=["inproc://lund"]) as station, Topics(connect=["inproc://lund"]
 A topic is a text without `*`. `.` and `/` divide it into tokens. In a pattern, `*` matches one token that is not empty.
 `**` matches any number of tokens, including zero, and must be the first or the last token.
 
-The guarantees are those of PUB and SUB: the messages of one publisher arrive in order, and none twice. If a subscriber is
+The guarantees are those of PUB and SUB: the messages of one publisher arrive in order and once. If a subscriber is
 too slow, the publisher drops messages. `tautline_zmq.replay` repairs such losses.
 """
 
@@ -78,7 +78,7 @@ def matches(pattern: str, topic: str) -> bool:
 
 
 class _Topics(Closing):
-    """What both classes have."""
+    """Base class of both classes."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Topics(Closing):
 
     @property
     def endpoint(self) -> str:
-        """Endpoint that was bound last, with its port. Empty if none is bound. Raises SocketClosed."""
+        """Endpoint that was bound last, with its port. Empty without a bound endpoint. Raises SocketClosed."""
         try:
             return self._publisher.last_endpoint()
         except errors.Error as error:
@@ -196,7 +196,7 @@ class Topics(_Topics):
         return update
 
     def try_recv(self) -> Optional[Update]:
-        """Returns the next message without waiting; `None` if there is none. Raises SocketClosed, ContextTerminated."""
+        """Returns the next message. `None` if nothing has arrived. Raises SocketClosed, ContextTerminated."""
         return self._next(0)
 
     def _next(self, timeout: Optional[int]) -> Optional[Update]:
@@ -236,7 +236,7 @@ class Topics(_Topics):
 class AsyncTopics(_Topics):
     """A `Topics` for asyncio. The arguments and the constructor's errors are the same.
 
-    A separate thread waits for messages, up to 64 of which wait for a task, also after `unsubscribe`. A cancelled
+    A helper thread waits for messages, and keeps up to 64 for the tasks, also after `unsubscribe`. A cancelled
     `recv` loses no message. While a task waits in `recv`, `subscribe`,
     `unsubscribe`, `patterns` and `statistics` may block the event loop for up to 50 ms.
     """
