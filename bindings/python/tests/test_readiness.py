@@ -56,6 +56,33 @@ class ReadinessTest(SocketTest):
                     self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
                     readiness.clear()
 
+    def test_a_waiting_call_of_another_part_makes_the_descriptor_readable(self):
+        """Such a call ends the rest of the socket, so the event loop has to arm the descriptor again."""
+        for endpoint in (None, "tcp://127.0.0.1:*"):
+            for call in ("poll", "recv"):
+                sender, receiver = self.pair(endpoint=endpoint)
+                readiness = Readiness(receiver)
+                for _ in range(10):
+                    # The first wait may see the new connection.
+                    while self.settle(readiness, POLLIN) != Readiness.WAITING:
+                        self.assertIsNone(receiver._try_recv())
+                    if call == "poll":
+                        self.assertEqual(zmq.zmq_poll([(receiver, zmq.POLLIN)], 1), [])
+                    else:
+                        receiver.rcvtimeo = 1
+                        self.assertRaises(zmq.Again, receiver.recv)
+                    self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
+                    readiness.clear()
+                    while self.settle(readiness, POLLIN) != Readiness.WAITING:
+                        self.assertIsNone(receiver._try_recv())
+                    sender.send(b"a")
+                    self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
+                    readiness.clear()
+                    while receiver._try_recv() is None:
+                        if self.settle(readiness, POLLIN) == Readiness.WAITING:
+                            self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
+                            readiness.clear()
+
     def test_closed_socket_and_wrong_events(self):
         _, socket = self.pair()
         readiness = Readiness(socket)
