@@ -52,7 +52,7 @@ pub(crate) type ContextSlot = Slot<ContextBody>;
 ///
 /// # Safety
 /// `handle` is null, or points to at least four readable bytes (the tag).
-pub(crate) unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
+pub(crate) unsafe fn get_context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
         // SAFETY: guaranteed by the caller.
@@ -73,7 +73,7 @@ pub(crate) unsafe fn socket(
     socket_type: Option<tautline_core::SocketType>,
 ) -> Result<tautline_core::Socket, Error> {
     // SAFETY: guaranteed by the caller.
-    let context = unsafe { context(handle) }?;
+    let context = unsafe { get_context(handle) }?;
     context.socket(socket_type.ok_or(Error::Invalid)?)
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
 pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle.
-        match unsafe { context(handle) } {
+        match unsafe { get_context(handle) } {
             Ok(context) => status(context.shutdown()),
             // A forked child cannot use the sockets that it has inherited, so they count as shut
             // down.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle.
-    guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.set(option, value))))
+    guard(-1, || status(unsafe { get_context(handle) }.and_then(|context| context.set(option, value))))
 }
 
 /// Returns the value of an option of the context. -1 with EFAULT if there is no context, with
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: 
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_int {
     // SAFETY: the caller passes null or a handle.
-    guard(-1, || unsafe { context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
+    guard(-1, || unsafe { get_context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
 }
 
 /// Does the same as [`zmq_ctx_set`] with `size` bytes, for values that are not numbers.
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
 ) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle, and null or `size` readable bytes.
-        status(unsafe { context(handle) }.and_then(|context| {
+        status(unsafe { get_context(handle) }.and_then(|context| {
             if value.is_null() || isize::try_from(size).is_err() {
                 return Err(Error::Invalid);
             }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn zmq_ctx_get_ext(
 ) -> c_int {
     guard(-1, || {
         // SAFETY: the caller passes null or a handle, and for the rest null or valid room.
-        status(unsafe { context(handle) }.and_then(|context| {
+        status(unsafe { get_context(handle) }.and_then(|context| {
             if value.is_null() || size.is_null() {
                 return Err(Error::Fault);
             }

@@ -188,7 +188,7 @@ impl SocketHandle {
 /// `handle` is null, or a handle that `zmq_ctx_new` has returned at any time.
 pub unsafe fn engine_context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: guaranteed by the caller; the slots of contexts stay readable for ever.
-    unsafe { context::context(handle) }
+    unsafe { context::get_context(handle) }
 }
 
 /// Access of one caller to a socket.
