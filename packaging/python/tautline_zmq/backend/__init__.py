@@ -6,7 +6,6 @@ functions. Programs that use pyzmq's C interface (`cimport zmq`) need pyzmq's ow
 
 from tautline_zmq._native import (
     IPC_PATH_MAX_LEN,
-    Context,
     Frame,
     curve_keypair,
     curve_public,
@@ -18,6 +17,7 @@ from tautline_zmq._native import (
     zmq_poll,
     zmq_version_info,
 )
+from tautline_zmq.backend._classes import Context
 from tautline_zmq.backend._socket import Socket
 
 Message = Frame
