@@ -1,10 +1,23 @@
-"""The base class of `zmq.Context`, with a `destroy` that ends waiting calls."""
+"""The base classes of `zmq.Frame` and `zmq.Context`, and what pyzmq 25 needs in addition.
+
+pyzmq defines its classes on top of these. `__init_subclass__` then completes the new class.
+"""
 
 from functools import wraps
 from warnings import warn
 
 from tautline_zmq import _native
+from tautline_zmq.backend import _monitored_queue
 from tautline_zmq.backend._socket import arguments_of
+
+
+class Frame(_native.Frame):
+    __slots__ = ()
+
+    def __init_subclass__(cls, **arguments):
+        super().__init_subclass__(**arguments)
+        if (cls.__module__, cls.__qualname__) == ("zmq.sugar.frame", "Frame") and _is_old():
+            cls.__str__ = _text
 
 
 class Context(_native.Context):
@@ -12,10 +25,24 @@ class Context(_native.Context):
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
-        if (cls.__module__, cls.__qualname__) == ("zmq.sugar.context", "Context") and arguments_of(
-            cls.destroy
-        ) == ("self", "linger"):
+        if (cls.__module__, cls.__qualname__) != ("zmq.sugar.context", "Context"):
+            return
+        if arguments_of(cls.destroy) == ("self", "linger"):
             cls.destroy = wraps(cls.destroy)(_destroy)
+        if _is_old():
+            _monitored_queue.replace_extension()
+
+
+def _is_old():
+    """Returns True for pyzmq 25 and older, which have parts of their interface only in extension modules."""
+    from zmq.sugar.version import VERSION_MAJOR
+
+    return VERSION_MAJOR < 26
+
+
+def _text(frame):
+    """Returns the body as UTF-8 text. In pyzmq 25, this is `str(frame)`."""
+    return frame.bytes.decode()
 
 
 def _destroy(self, linger=None):
