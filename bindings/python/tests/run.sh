@@ -29,6 +29,14 @@ if [[ -z ${PYZMQ:-} ]]; then
     [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet \
         --root-user-action=ignore --no-deps --only-binary :all: --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
 fi
+# Without the Python Package Index, or for a Python without a wheel of it, the tests of pyzmq 25 are skipped.
+PYZMQ_25=$target/python/pyzmq-25.1.2-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if [[ ! -d $PYZMQ_25 ]]; then
+    "$python" -m pip --disable-pip-version-check install --quiet --root-user-action=ignore --no-deps --only-binary :all: \
+        --target "$PYZMQ_25.part" pyzmq==25.1.2 && mv "$PYZMQ_25.part" "$PYZMQ_25" || rm -rf "$PYZMQ_25.part"
+fi
+[[ -d $PYZMQ_25 ]] || PYZMQ_25=
+export PYZMQ_25
 # Some tests of the native API use these. Without the Python Package Index, they are skipped.
 extras=$target/python/extras-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 if [[ ! -d $extras ]]; then

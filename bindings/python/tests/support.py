@@ -1,6 +1,5 @@
 """Shared parts of the tests: sockets that are closed afterwards, and programs in processes of their own."""
 
-import os
 import subprocess
 import sys
 import unittest
@@ -26,6 +25,8 @@ class SocketTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
+    environment = None
+
     def run_program(self, source):
         """Runs a program in a new process and returns its output. Fails if it crashes, hangs or writes to standard error."""
         done = subprocess.run(
@@ -33,7 +34,7 @@ class ProgramTest(unittest.TestCase):
             capture_output=True,
             text=True,
             timeout=PATIENCE,
-            env=os.environ,
+            env=self.environment,
             check=False,
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""), source)

@@ -165,6 +165,49 @@ class ThreadTest(SocketTest):
             thread.join()
             self.assertEqual(errors, [zmq.ENOTSOCK])
 
+    def test_destroy_with_linger_ends_the_calls_of_other_threads(self):
+        context = zmq.Context()
+        sockets = [context.socket(zmq.PULL) for _ in range(2)]
+        errors = []
+
+        def run(socket):
+            try:
+                socket.recv()
+            except zmq.ZMQError as error:
+                errors.append(error.errno)
+
+        threads = [threading.Thread(target=run, args=(socket,)) for socket in sockets]
+        for thread in threads:
+            thread.start()
+            thread.join(0.1)
+        context.destroy(linger=0)
+        for thread in threads:
+            thread.join()
+        self.assertEqual((errors, context.closed), ([zmq.ENOTSOCK] * 2, True))
+
+    def test_destroy_calls_a_close_without_linger(self):
+        lingers = []
+
+        class Socket(zmq.Socket):
+            def close(self):
+                lingers.append(self.linger)
+                super().close()
+
+        for linger in (None, 7):
+            context = zmq.Context()
+            socket = context.socket(zmq.PUSH, socket_class=Socket)
+            socket.linger = 5
+            context.destroy(linger)
+            self.assertTrue(socket.closed and context.closed)
+        self.assertEqual(lingers, [5, 7])
+
+    def test_destroy_warns_of_open_sockets_in_a_block(self):
+        with self.assertWarnsRegex(ResourceWarning, "unclosed socket <zmq.Socket") as caught:
+            with zmq.Context() as context:
+                kept = context.socket(zmq.PUSH)
+        self.assertTrue(kept.closed)
+        self.assertEqual(caught.filename, __file__)
+
     def test_term_ends_the_calls_of_other_threads(self):
         context = zmq.Context()
         socket = context.socket(zmq.PULL)

@@ -6,8 +6,6 @@ functions. Programs that use pyzmq's C interface (`cimport zmq`) need pyzmq's ow
 
 from tautline_zmq._native import (
     IPC_PATH_MAX_LEN,
-    Context,
-    Frame,
     curve_keypair,
     curve_public,
     has,
@@ -18,15 +16,14 @@ from tautline_zmq._native import (
     zmq_poll,
     zmq_version_info,
 )
+from tautline_zmq.backend._classes import Context, Frame
+from tautline_zmq.backend._monitored_queue import monitored_queue
 from tautline_zmq.backend._socket import Socket
 
 Message = Frame
 
 # The draft socket types (CLIENT, SERVER, RADIO, DISH and others) are always there.
 PYZMQ_DRAFT_API = True
-
-# pyzmq has a version in Python.
-monitored_queue = None
 
 
 def device(device_type, frontend, backend):

@@ -36,14 +36,14 @@ class Socket(_native.Socket):
 
 def _remove_methods(cls):
     methods = {name: cls.__dict__.get(name) for name in _ARGUMENTS}
-    if all(_arguments(method) == _ARGUMENTS[name] for name, method in methods.items()):
+    if all(arguments_of(method) == _ARGUMENTS[name] for name, method in methods.items()):
         for name, method in methods.items():
             delattr(cls, name)
             # The native methods call them by these names.
             setattr(cls, f"_python_{name}", method)
 
 
-def _arguments(method):
+def arguments_of(method):
     """Returns the names of the positional arguments of a function in Python, or `None` for another object."""
     code = getattr(method, "__code__", None)
     return code and code.co_varnames[: code.co_argcount]
