@@ -47,8 +47,8 @@ module() {
     if [[ -n ${MODULE:-} ]]; then
         echo "$MODULE"
     elif [[ $2 == "$host" ]]; then
-        PYO3_CONFIG_FILE=$root/bindings/python/interpreters/$1 cargo build --profile addon -p tautline-python >&2 || return
-        echo "${CARGO_TARGET_DIR:-target}/addon/lib_native.so"
+        PYO3_CONFIG_FILE=$root/bindings/python/interpreters/$1 cargo build --release -p tautline-python >&2 || return
+        echo "${CARGO_TARGET_DIR:-target}/release/lib_native.so"
     else
         [[ -e $work/$2.modules ]] || cargo run --quiet -p xtask -- cross "$2" module >&2 || return
         touch "$work/$2.modules"

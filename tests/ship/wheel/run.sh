@@ -18,9 +18,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 library=$(tests/lib/build.sh library)/libzmq.so
 built=$(TAGS=py3-none LIBRARY=$library packaging/python/build.sh)
 if [[ -z ${NATIVE+set}${WHEEL:-} ]] && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    # A quick build: the tests check behaviour, not speed.
-    NATIVE=$(CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1 \
-        CARGO_TARGET_DIR=$target/test/python TAGS=cp311-abi3 LIBRARY=$library packaging/python/build.sh)
+    NATIVE=$(TAGS=cp311-abi3 LIBRARY=$library MODULE=$(tests/lib/build.sh module)/lib_native.so packaging/python/build.sh)
 fi
 wheels=$(dirname "$built") WHEEL=$(realpath "${WHEEL:-$built}")
 TOOLS=$(echo "$wheels"/tools/*/bin)

@@ -20,11 +20,11 @@ pub fn build(run: &Run) -> Result<Counts, String> {
     let built = run.out.join("cargo");
     for tag in tags(&run.steps.root)? {
         let mut cargo = run.tools.cargo(run.target, "zigbuild");
-        cargo.args(["--profile", "addon", "-p", "tautline-python", "--locked"]);
+        cargo.args(["--release", "-p", "tautline-python", "--locked"]);
         cargo.env("PYO3_CONFIG_FILE", run.steps.root.join(INTERPRETERS).join(&tag));
         run.steps
             .step(&format!("building the Python module {tag}"), cargo.env("CARGO_TARGET_DIR", &built))?;
-        let from = built.join(run.target.triple).join("addon/lib_native.so");
+        let from = built.join(run.target.triple).join("release/lib_native.so");
         let folder = run.out.join("python").join(&tag);
         let module = folder.join("_native.so");
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
