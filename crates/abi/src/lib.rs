@@ -34,6 +34,7 @@
 //! first, so a handle of another kind is detected. Null and such handles return an errno wherever
 //! the manual page names one.
 
+#![cfg_attr(not(feature = "native"), allow(dead_code, reason = "only `native` uses some functions"))]
 #![allow(clippy::missing_safety_doc, reason = "the section above holds for every exported function")]
 
 mod atomic_counter;
@@ -47,6 +48,7 @@ mod has;
 mod inherited;
 mod monitor;
 mod msg;
+#[cfg(feature = "native")]
 pub mod native;
 mod peer;
 mod poll;
