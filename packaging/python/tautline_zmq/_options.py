@@ -66,6 +66,14 @@ class _Int(_Row):
         self.write(socket, value)
 
 
+class _Linger(_Int):
+    """The option `linger`, of which the socket keeps a copy."""
+
+    def __set__(self, socket: Any, value: int) -> None:
+        self.write(socket, value)
+        socket._linger = value
+
+
 class _Bool(_Row):
     @overload
     def __get__(self, socket: None, owner: Any) -> Self: ...
@@ -155,7 +163,7 @@ class Options(_Native):
     rcvhwm = _Int(O.RCVHWM, "High-water mark: messages that a peer's queue of incoming messages holds. 0 is unlimited. Default 1000.")
     sndtimeo = _Int(O.SNDTIMEO, "Milliseconds after which a send raises TimedOut. -1, the default, waits without limit; 0 never waits.")
     rcvtimeo = _Int(O.RCVTIMEO, "Milliseconds after which a receive raises TimedOut. -1, the default, waits without limit; 0 never waits.")
-    linger = _Int(O.LINGER, "Milliseconds that a closed socket keeps sending its queued messages. -1, the default, is unlimited.")
+    linger = _Linger(O.LINGER, "Milliseconds that a closed socket keeps sending its queued messages. -1, the default, is unlimited.")
     maxmsgsize = _Int64(O.MAXMSGSIZE, "Maximum bytes of a received part; a peer that sends more is disconnected. -1, the default, is unlimited.")
     max_multipart_size = _Int64(O.TAUTLINE_MAXMULTIPARTSIZE, "Maximum bytes of all parts of a received message. -1, the default: 1024 times maxmsgsize.")
     max_subscriptions = _Int64(O.TAUTLINE_MAX_SUBSCRIPTIONS, "Maximum bytes for the subscriptions of one peer (PUB, XPUB, RADIO). Default 512 MiB.")

@@ -26,7 +26,15 @@ __all__ = ["Context", "ContextBase", "Poller", "Socket", "SocketBase", "proxy"]
 
 S = TypeVar("S", bound="SocketBase")
 
+# Maximum linger time in milliseconds if an exception leaves a `with` block.
+_LINGER_AFTER_ERROR = 1000
+
 _count = 0
+
+
+def linger_after_error(linger: int) -> int:
+    """Returns the linger time of a socket whose `with` block an exception leaves. -1 is unlimited."""
+    return linger if 0 <= linger <= _LINGER_AFTER_ERROR else _LINGER_AFTER_ERROR
 
 
 def _failure(error: Exception, place: str) -> Exception:
@@ -41,6 +49,8 @@ class SocketBase(Options):
     __slots__ = ()
 
     _kind: SocketType
+    # The option `linger`.
+    _linger: int
 
     def __init__(self, context: ContextBase[Any], socket_type: Union[SocketType, int]) -> None:
         self._kind = SocketType(socket_type)
@@ -48,6 +58,8 @@ class SocketBase(Options):
             super().__init__(context, int(socket_type), copy_threshold=0)
         except Exception as error:
             raise _failure(error, f"socket {self._kind.name}") from None
+        # Reading the option later would wait for a blocked call of another thread.
+        self._linger = self._get_int(Option.LINGER)
 
     @property
     def type(self) -> SocketType:
@@ -139,6 +151,8 @@ class SocketBase(Options):
             self._set_int(option, value)
         else:
             self._set_bytes(option, value.encode() if isinstance(value, str) else value)
+        if option == Option.LINGER:
+            self._linger = self._get_int(option)
 
     def statistics(self) -> _peers.Statistics:
         """Returns the counters of the socket."""
@@ -194,6 +208,10 @@ class SocketBase(Options):
         except Exception as error:
             raise _failure(error, "close") from None
 
+    def _close_after_error(self) -> None:
+        """Closes the socket, and limits `linger` so that unsent messages do not hide the exception for long."""
+        self.close(linger_after_error(self._linger))
+
     def __enter__(self) -> Self:
         return self
 
@@ -203,7 +221,11 @@ class SocketBase(Options):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self.close()
+        """Closes the socket. After an exception, `linger` is at most 1,000 ms."""
+        if kind is None:
+            self.close()
+        else:
+            self._close_after_error()
 
     def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -220,9 +242,12 @@ class SocketBase(Options):
 
 
 class Socket(SocketBase, _native.SyncSocket):
-    """A socket. One thread at a time uses it. `Context.socket` makes one."""
+    """A socket. One thread at a time uses it. `Context.socket` makes one.
 
-    __slots__ = ("_kind",)
+    As a context manager, it closes itself at the end. If an exception leaves the block, `linger` is at most 1,000 ms.
+    """
+
+    __slots__ = ("_kind", "_linger")
 
     def poll(self, timeout: Optional[int] = None, flags: int = POLLIN) -> int:
         """Waits up to `timeout` milliseconds until POLLIN or POLLOUT is possible, and returns the possible events.
@@ -264,7 +289,9 @@ class Socket(SocketBase, _native.SyncSocket):
 
 
 class ContextBase(_native.Context, Generic[S]):
-    """What all contexts have."""
+    """What all contexts have. An unknown attribute raises AttributeError. To add attributes, make a subclass."""
+
+    __slots__ = ("_pid", "_sockets")
 
     _socket_class: Type[S]
     _instances: Dict[Type[Any], Tuple[int, Any]] = {}
@@ -376,6 +403,14 @@ class ContextBase(_native.Context, Generic[S]):
         for socket in list(self._sockets):
             socket.close(linger)
 
+    def _close_sockets_after(self, kind: Optional[Type[BaseException]]) -> None:
+        """Closes all sockets at the end of a `with` block. `kind` is the type of the exception that leaves it."""
+        if kind is None:
+            self.close_sockets()
+            return
+        for socket in list(self._sockets):
+            socket._close_after_error()
+
     def term(self) -> None:
         """Terminates the context. Waits until all sockets are closed and their messages are sent or have expired.
 
@@ -401,8 +436,10 @@ class ContextBase(_native.Context, Generic[S]):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        # After an error, unsent messages must not keep the program from showing it.
-        self.destroy(0 if kind is not None else None)
+        """Closes the sockets and terminates the context. After an exception, `linger` is at most 1,000 ms."""
+        if not self.closed:
+            self._close_sockets_after(kind)
+            self.term()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._sockets)} sockets"
@@ -413,9 +450,11 @@ class Context(ContextBase[Socket]):
     """Container of sockets with its I/O threads. A program needs one: `Context()`, or `Context.instance()`.
 
     As a context manager, it closes its sockets at the end and terminates itself. It then waits until the queued
-    messages are sent, as long as `linger` allows.
+    messages are sent, as long as `linger` allows. If an exception leaves the block, each open socket gets a `linger`
+    of at most 1,000 ms, so the program shows the exception soon.
     """
 
+    __slots__ = ()
     _socket_class = Socket
 
 
