@@ -123,7 +123,7 @@ class Socket(AsyncSocket):
 
     def _timed_out(self, direction: Direction, limit: int) -> errors.Error:
         name = "send" if direction.index else "recv"
-        return errors.timed_out(f"{name} on {errors.describe(self)}", name, limit)
+        return errors.timed_out(f"{name} on {errors.describe(self)}", name, limit, self)
 
     async def _line_up(self, direction: Direction, loop: asyncio.AbstractEventLoop, timer: Optional[_Timer]) -> None:
         """Waits until the tasks that came earlier have had their turn."""

@@ -55,7 +55,7 @@ class Socket(AsyncSocket):
         with anyio.move_on_after(limit / 1000):
             return await self._take_turn(direction, take)
         name = "send" if direction.index else "recv"
-        raise errors.timed_out(f"{name} on {errors.describe(self)}", name, limit)
+        raise errors.timed_out(f"{name} on {errors.describe(self)}", name, limit, self)
 
     async def _take_turn(self, direction: Direction, take: Callable[[], Optional[T]]) -> T:
         queue: Deque[anyio.Event] = direction.queue

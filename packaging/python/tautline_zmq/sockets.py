@@ -37,10 +37,19 @@ def linger_after_error(linger: int) -> int:
     return linger if 0 <= linger <= _LINGER_AFTER_ERROR else _LINGER_AFTER_ERROR
 
 
-def _failure(error: Exception, place: str) -> Exception:
-    """Returns the exception to raise for an error of the native module."""
+def _failure(error: Exception, place: str, owner: Any = None) -> Exception:
+    """Returns the exception to raise for an error of the native module. `owner` is the socket or the context."""
     number = errors.number_of(error)
-    return error if number is None else errors.made(number, place)
+    return error if number is None else errors.made(number, place, owner)
+
+
+def _topic(method: str, topic: Any) -> bytes:
+    """Returns a topic as bytes."""
+    if isinstance(topic, str):
+        return topic.encode()
+    if isinstance(topic, bytes):
+        return topic
+    raise TypeError(f"{method}: the topic is bytes or str, not {type(topic).__name__}")
 
 
 class SocketBase(Options):
@@ -53,11 +62,13 @@ class SocketBase(Options):
     _linger: int
 
     def __init__(self, context: ContextBase[Any], socket_type: Union[SocketType, int]) -> None:
+        if not isinstance(socket_type, int):
+            raise TypeError(f"socket: the type is a SocketType, such as PUSH, not {socket_type!r}")
         self._kind = SocketType(socket_type)
         try:
             super().__init__(context, int(socket_type), copy_threshold=0)
         except Exception as error:
-            raise _failure(error, f"socket {self._kind.name}") from None
+            raise _failure(error, f"socket {self._kind.name}", context) from None
         # Reading the option later would wait for a blocked call of another thread.
         self._linger = self._get_int(Option.LINGER)
 
@@ -75,7 +86,7 @@ class SocketBase(Options):
         try:
             self._bind(addr)
         except Exception as error:
-            raise _failure(error, f"bind {addr}") from None
+            raise errors.at_endpoint(error, "bind", addr, self) from None
         return self.last_endpoint
 
     def connect(self, addr: str) -> None:
@@ -86,54 +97,54 @@ class SocketBase(Options):
         try:
             super().connect(addr)
         except Exception as error:
-            raise _failure(error, f"connect {addr}") from None
+            raise errors.at_endpoint(error, "connect", addr, self) from None
 
     def unbind(self, addr: str) -> None:
         """Stops accepting connections at an endpoint. Raises Error with ENOENT if the socket is not bound to it."""
         try:
             super().unbind(addr)
         except Exception as error:
-            raise _failure(error, f"unbind {addr}") from None
+            raise errors.at_endpoint(error, "unbind", addr, self) from None
 
     def disconnect(self, addr: str) -> None:
         """Closes the connection to an endpoint. Raises Error with ENOENT if the socket is not connected to it."""
         try:
             super().disconnect(addr)
         except Exception as error:
-            raise _failure(error, f"disconnect {addr}") from None
+            raise errors.at_endpoint(error, "disconnect", addr, self) from None
 
     def subscribe(self, topic: Union[str, bytes]) -> None:
         """Receives the messages that begin with `topic` (SUB; XPUB with `xpub_manual`). "" stands for all messages.
 
         Raises InvalidArgument for other socket types.
         """
-        body = topic.encode() if isinstance(topic, str) else topic
+        body = _topic("subscribe", topic)
         try:
             self._set_bytes(Option.SUBSCRIBE, body)
         except errors.Error as error:
-            raise errors.made(error.errno or 0, f"subscribe {topic!r} on {errors.describe(self)}") from None
+            raise errors.made(error.errno or 0, f"subscribe {topic!r} on {errors.describe(self)}", self) from None
 
     def unsubscribe(self, topic: Union[str, bytes]) -> None:
         """Undoes one `subscribe` with the same topic. Raises InvalidArgument for other socket types."""
-        body = topic.encode() if isinstance(topic, str) else topic
+        body = _topic("unsubscribe", topic)
         try:
             self._set_bytes(Option.UNSUBSCRIBE, body)
         except errors.Error as error:
-            raise errors.made(error.errno or 0, f"unsubscribe {topic!r} on {errors.describe(self)}") from None
+            raise errors.made(error.errno or 0, f"unsubscribe {topic!r} on {errors.describe(self)}", self) from None
 
     def join(self, group: str) -> None:
         """Receives the messages of a group (DISH). Raises InvalidArgument for other types and repeated groups."""
         try:
             super().join(group)
         except Exception as error:
-            raise _failure(error, f"join {group}") from None
+            raise _failure(error, f"join {group}", self) from None
 
     def leave(self, group: str) -> None:
         """Undoes `join`. Raises InvalidArgument if the socket is not in the group."""
         try:
             super().leave(group)
         except Exception as error:
-            raise _failure(error, f"leave {group}") from None
+            raise _failure(error, f"leave {group}", self) from None
 
     def get(self, option: int) -> int:
         """Returns the value of an option that is an int, by its number; see `Option`. Prefer the typed properties.
@@ -149,8 +160,10 @@ class SocketBase(Options):
         """
         if isinstance(value, int):
             self._set_int(option, value)
-        else:
+        elif isinstance(value, (bytes, str)):
             self._set_bytes(option, value.encode() if isinstance(value, str) else value)
+        else:
+            raise TypeError(f"set {option!r}: the value is an int, bytes or str, not {type(value).__name__}")
         if option == Option.LINGER:
             self._linger = self._get_int(option)
 
@@ -180,7 +193,7 @@ class SocketBase(Options):
             place = f"{place} on {errors.describe(self)}"
             if isinstance(error, errors.Again):
                 raise errors.TimedOut(error.errno, f"{place}: not reached within {self.sndtimeo} ms") from None
-            raise errors.made(error.errno or 0, place) from None
+            raise errors.made(error.errno or 0, place, self) from None
 
     def _start_monitor(self, events: MonitorEvent) -> str:
         """Reports events to an address of its own, and returns the address."""
@@ -384,19 +397,23 @@ class ContextBase(_native.Context, Generic[S]):
         try:
             return super().get(option)
         except Exception as error:
-            raise _failure(error, f"get {option.name}") from None
+            raise _failure(error, f"get {option.name}", self) from None
 
     def _set(self, option: ContextOption, value: int) -> None:
+        if not isinstance(value, int):
+            raise TypeError(f"{option.name.lower()} is an int, not {type(value).__name__}")
         try:
             super().set(option, value)
         except Exception as error:
-            raise _failure(error, f"set {option.name}") from None
+            raise _failure(error, f"set {option.name}", self) from None
 
     def _set_text(self, option: ContextOption, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{option.name}: the value is a str, not {type(value).__name__}")
         try:
             _native.set_context_text(self, option, value)
         except Exception as error:
-            raise _failure(error, f"set {option.name} {value}") from None
+            raise _failure(error, f"set {option.name} {value}", self) from None
 
     def close_sockets(self, linger: Optional[int] = None) -> None:
         """Closes all sockets of this context. `linger` replaces their option, in milliseconds."""
@@ -419,7 +436,7 @@ class ContextBase(_native.Context, Generic[S]):
         try:
             super().term()
         except Exception as error:
-            raise _failure(error, "term") from None
+            raise _failure(error, "term", self) from None
 
     def destroy(self, linger: Optional[int] = None) -> None:
         """Closes all sockets, as `close_sockets`, and terminates the context."""
