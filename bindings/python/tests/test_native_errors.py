@@ -5,7 +5,21 @@ import time
 import unittest
 
 from native_support import PATIENCE, AsyncTest, SyncTest, run_program
-from tautline_zmq import PAIR, PULL, PUSH, REQ, SUB, XSUB, Error, InvalidArgument, TimedOut, aio, curve_client, curve_keypair, curve_server
+from tautline_zmq import (
+    PAIR,
+    PULL,
+    PUSH,
+    REQ,
+    SUB,
+    XSUB,
+    Error,
+    InvalidArgument,
+    TimedOut,
+    aio,
+    curve_client,
+    curve_keypair,
+    curve_server,
+)
 
 FORM = "An endpoint looks like tcp://127.0.0.1:5555, ipc:///tmp/name or inproc://name"
 
