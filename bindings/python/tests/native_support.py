@@ -46,6 +46,14 @@ def run(main, loop="asyncio"):
         asyncio.run(limited())
 
 
+class KeepingContext(aio.Context):
+    """A context that keeps the sockets of a test alive."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+
 class AsyncTest(unittest.TestCase):
     """The test methods are coroutines that take a context. They run on asyncio, and on uvloop if it is installed."""
 
@@ -53,7 +61,7 @@ class AsyncTest(unittest.TestCase):
 
     def _callTestMethod(self, method):
         async def main():
-            context = aio.Context()
+            context = KeepingContext()
             try:
                 await method(context)
             finally:
@@ -64,7 +72,7 @@ class AsyncTest(unittest.TestCase):
     @staticmethod
     def pair(context, first=SocketType.PAIR, second=SocketType.PAIR, endpoint="tcp://127.0.0.1:*"):
         bound, connected = context.socket(first), context.socket(second)
-        context.kept = [*getattr(context, "kept", ()), bound, connected]
+        context.kept += [bound, connected]
         connected.connect(bound.bind(endpoint))
         return bound, connected
 

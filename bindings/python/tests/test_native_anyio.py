@@ -11,12 +11,20 @@ from native_support import PATIENCE
 from tautline_zmq import DEALER, PAIR, PULL, PUSH, ROUTER, SocketClosed, TimedOut, aio_anyio
 
 
+class KeepingContext(aio_anyio.Context):
+    """A context that keeps the sockets of a test alive."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+
 class AnyioTest(unittest.TestCase):
     backend = "asyncio"
 
     def _callTestMethod(self, method):
         async def main():
-            async with aio_anyio.Context() as context:
+            async with KeepingContext() as context:
                 with anyio.fail_after(PATIENCE):
                     await method(context)
                 context.close_sockets(0)
@@ -26,7 +34,7 @@ class AnyioTest(unittest.TestCase):
     @staticmethod
     def pair(context, first=PAIR, second=PAIR):
         bound, connected = context.socket(first), context.socket(second)
-        context.kept = [*getattr(context, "kept", ()), bound, connected]
+        context.kept += [bound, connected]
         connected.connect(bound.bind("tcp://127.0.0.1:*"))
         return bound, connected
 

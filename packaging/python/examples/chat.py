@@ -16,7 +16,11 @@ async def serve(endpoint: str) -> None:
             print("serving", room.bind(endpoint), flush=True)
             members: "set[bytes]" = set()
             while True:
-                sender, text = await room.recv_multipart()
+                parts = await room.recv_multipart()
+                if len(parts) != 2:
+                    # Anybody who connects can send anything.
+                    continue
+                sender, text = parts
                 members.add(sender)
                 if not text:
                     members.discard(sender)
@@ -47,6 +51,8 @@ async def join(endpoint: str, name: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     if sys.argv[1] == "server":
         asyncio.run(serve(sys.argv[2]))
     else:

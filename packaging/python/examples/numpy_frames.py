@@ -18,14 +18,14 @@ from tautline_zmq import PULL, PUSH, Context, Socket
 def send_array(socket: Socket, array: "numpy.ndarray") -> None:
     head = json.dumps({"dtype": array.dtype.str, "shape": array.shape}).encode()
     # With copy=False the array must not change until the message has left.
-    socket.send_multipart([head, numpy.ascontiguousarray(array).reshape(-1).view("u1")], copy=False)
+    socket.send_multipart([head, numpy.ascontiguousarray(array).reshape(-1).view("u1").data], copy=False)
 
 
 def recv_array(socket: Socket) -> "numpy.ndarray":
     head, body = socket.recv_multipart(copy=False)
     form = json.loads(bytes(head))
     # The array refers to the frame, and keeps it alive.
-    return numpy.frombuffer(body, dtype=form["dtype"]).reshape(form["shape"])
+    return numpy.frombuffer(memoryview(body), dtype=form["dtype"]).reshape(form["shape"])
 
 
 def main(megabytes: int) -> None:

@@ -35,7 +35,11 @@ async def serve(socket: aio.Socket, functions: Dict[str, Function]) -> None:
 
     tasks: "set[asyncio.Task[None]]" = set()
     while True:
-        task = asyncio.ensure_future(answer(*await socket.recv_multipart()))
+        parts = await socket.recv_multipart()
+        if len(parts) != 3:
+            # Anybody who connects can send anything.
+            continue
+        task = asyncio.ensure_future(answer(*parts))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

@@ -49,9 +49,11 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
     Several tasks may receive, and several may send: they get their turn in the order of their calls. A cancelled receive
     takes no message, and a cancelled send sends none. After 64 calls that succeed at once, or after 0.5 ms, a call lets
     the other tasks of the event loop run first.
+
+    `with` and `async with` close the socket at the end. If an exception leaves the block, `linger` is at most 1,000 ms.
     """
 
-    __slots__ = ("_kind", "_receiving", "_sending")
+    __slots__ = ("_kind", "_linger", "_receiving", "_sending")
 
     def __init__(self, context: Any, socket_type: Union[SocketType, int]) -> None:
         self._receiving = Direction(0, POLLIN, Option.RCVTIMEO)
@@ -252,8 +254,8 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *error: object) -> None:
-        self.close()
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.__exit__(kind, error, trace)
 
 
 class AsyncMonitor:

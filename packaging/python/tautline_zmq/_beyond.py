@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Generic, List, Mapping, 
 
 from tautline_zmq import errors
 from tautline_zmq._options import Options, _Int64  # pyright: ignore[reportPrivateUsage]
-from tautline_zmq.sockets import Context, ContextBase
+from tautline_zmq.constants import Option
+from tautline_zmq.sockets import Context, ContextBase, linger_after_error
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -72,8 +73,10 @@ def context_of(context: Optional[ContextBase[Any]]) -> ContextBase[Any]:
 class Closing:
     """Closing by `close`, by `with`, and with the context."""
 
-    def __init__(self, context: ContextBase[Any]) -> None:
+    def __init__(self, context: ContextBase[Any], options: Optional[SocketOptions] = None) -> None:
         self._context = context
+        linger = (options or {}).get(Option.LINGER)
+        self._linger = linger if isinstance(linger, int) else -1 if context.blocky else 0
         # `destroy` of the context closes it like a socket.
         context._sockets.add(self)
 
@@ -94,7 +97,14 @@ class Closing:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self.close()
+        """Closes it. After an exception, `linger` is at most 1,000 ms."""
+        if kind is None:
+            self.close()
+        else:
+            self._close_after_error()
+
+    def _close_after_error(self) -> None:
+        self.close(linger_after_error(self._linger))
 
     def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
         # `_context` is missing if the constructor has failed.

@@ -48,7 +48,34 @@ class _Row:
                 socket._set_bytes(self.number, value)
         except errors.Error as error:
             place = f"set {self.name} on {errors.describe(socket)}"
-            raise errors.made(error.errno or 0, place) from None
+            raise errors.made(error.errno or 0, place, socket) from None
+        except OverflowError:
+            raise OverflowError(f"{self.name}: {value!r} does not fit into 32 bits") from None
+
+    def check(self, value: Any, expected: str, *types: Type[Any]) -> None:
+        """Raises TypeError if a value has the wrong type."""
+        if not self.writable:
+            raise AttributeError(f"the option {self.name} can only be read")
+        if not isinstance(value, types):
+            raise TypeError(f"{self.name} is {expected}, not {type(value).__name__}")
+
+    def read_int(self, socket: _Native) -> int:
+        self.check_read()
+        try:
+            return socket._get_int(self.number)
+        except errors.Error as error:
+            raise self.unread(error, socket) from None
+
+    def read_bytes(self, socket: _Native, room: int = 1024) -> bytes:
+        self.check_read()
+        try:
+            return socket._get_bytes(self.number, room)
+        except errors.Error as error:
+            raise self.unread(error, socket) from None
+
+    def unread(self, error: errors.Error, socket: _Native) -> errors.Error:
+        """Returns the exception for an option that cannot be read."""
+        return errors.made(error.errno or 0, f"get {self.name} on {errors.describe(socket)}", socket)
 
 
 class _Int(_Row):
@@ -59,11 +86,19 @@ class _Int(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        self.check_read()
-        return socket._get_int(self.number)
+        return self.read_int(socket)
 
     def __set__(self, socket: _Native, value: int) -> None:
+        self.check(value, "an int, in milliseconds" if str(self.__doc__).startswith("Milliseconds") else "an int", int)
         self.write(socket, value)
+
+
+class _Linger(_Int):
+    """The option `linger`, of which the socket keeps a copy."""
+
+    def __set__(self, socket: Any, value: int) -> None:
+        super().__set__(socket, value)
+        socket._linger = value
 
 
 class _Bool(_Row):
@@ -74,11 +109,13 @@ class _Bool(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        self.check_read()
-        return socket._get_int(self.number) != 0
+        return self.read_int(socket) != 0
 
     def __set__(self, socket: _Native, value: bool) -> None:
-        self.write(socket, 1 if value else 0)
+        self.check(value, "a bool", int)
+        if value not in (0, 1):
+            raise ValueError(f"{self.name} is a bool, not {value!r}")
+        self.write(socket, int(value))
 
 
 class _Int64(_Row):
@@ -89,11 +126,15 @@ class _Int64(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        self.check_read()
-        return struct.unpack("=q", socket._get_bytes(self.number, 8))[0]
+        return struct.unpack("=q", self.read_bytes(socket, 8))[0]
 
     def __set__(self, socket: _Native, value: int) -> None:
-        self.write(socket, struct.pack("=q", value))
+        self.check(value, "an int", int)
+        try:
+            packed = struct.pack("=q", value)
+        except struct.error:
+            raise OverflowError(f"{self.name}: {value!r} does not fit into 64 bits") from None
+        self.write(socket, packed)
 
 
 class _Bytes(_Row):
@@ -104,10 +145,10 @@ class _Bytes(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        self.check_read()
-        return socket._get_bytes(self.number)
+        return self.read_bytes(socket)
 
     def __set__(self, socket: _Native, value: Union[bytes, str]) -> None:
+        self.check(value, "bytes or a str", bytes, str)
         self.write(socket, value.encode() if isinstance(value, str) else value)
 
 
@@ -119,10 +160,10 @@ class _Text(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        self.check_read()
-        return socket._get_bytes(self.number).rstrip(b"\0").decode(errors="surrogateescape")
+        return self.read_bytes(socket).rstrip(b"\0").decode(errors="surrogateescape")
 
     def __set__(self, socket: _Native, value: str) -> None:
+        self.check(value, "a str", str)
         self.write(socket, value.encode(errors="surrogateescape"))
 
 
@@ -134,11 +175,12 @@ class _Key(_Row):
     def __get__(self, socket: Optional[_Native], owner: Any) -> Any:
         if socket is None:
             return self
-        if socket._get_bytes(self.number, 32) == _NO_KEY:
+        if self.read_bytes(socket, 32) == _NO_KEY:
             return None
-        return socket._get_bytes(self.number, 41)[:40]
+        return self.read_bytes(socket, 41)[:40]
 
     def __set__(self, socket: _Native, value: Union[bytes, str]) -> None:
+        self.check(value, "a key of bytes or a str", bytes, str)
         self.write(socket, value.encode() if isinstance(value, str) else value)
 
 
@@ -155,7 +197,7 @@ class Options(_Native):
     rcvhwm = _Int(O.RCVHWM, "High-water mark: messages that a peer's queue of incoming messages holds. 0 is unlimited. Default 1000.")
     sndtimeo = _Int(O.SNDTIMEO, "Milliseconds after which a send raises TimedOut. -1, the default, waits without limit; 0 never waits.")
     rcvtimeo = _Int(O.RCVTIMEO, "Milliseconds after which a receive raises TimedOut. -1, the default, waits without limit; 0 never waits.")
-    linger = _Int(O.LINGER, "Milliseconds that a closed socket keeps sending its queued messages. -1, the default, is unlimited.")
+    linger = _Linger(O.LINGER, "Milliseconds that a closed socket keeps sending its queued messages. -1, the default, is unlimited.")
     maxmsgsize = _Int64(O.MAXMSGSIZE, "Maximum bytes of a received part; a peer that sends more is disconnected. -1, the default, is unlimited.")
     max_multipart_size = _Int64(O.TAUTLINE_MAXMULTIPARTSIZE, "Maximum bytes of all parts of a received message. -1, the default: 1024 times maxmsgsize.")
     max_subscriptions = _Int64(O.TAUTLINE_MAX_SUBSCRIPTIONS, "Maximum bytes for the subscriptions of one peer (PUB, XPUB, RADIO). Default 512 MiB.")

@@ -123,7 +123,7 @@ class Socket(AsyncSocket):
 
     def _timed_out(self, direction: Direction, limit: int) -> errors.Error:
         name = "send" if direction.index else "recv"
-        return errors.timed_out(f"{name} on {errors.describe(self)}", name, limit)
+        return errors.timed_out(f"{name} on {errors.describe(self)}", name, limit, self)
 
     async def _line_up(self, direction: Direction, loop: asyncio.AbstractEventLoop, timer: Optional[_Timer]) -> None:
         """Waits until the tasks that came earlier have had their turn."""
@@ -310,9 +310,11 @@ class Context(ContextBase[Socket]):
     """Container of asynchronous sockets with its I/O threads. A program needs one.
 
     `async with` closes its sockets at the end, and terminates it without blocking the event loop. It waits until the
-    queued messages are sent, as long as `linger` allows.
+    queued messages are sent, as long as `linger` allows. If an exception leaves the block, each open socket gets a
+    `linger` of at most 1,000 ms, so the program shows the exception soon.
     """
 
+    __slots__ = ()
     _socket_class = Socket
 
     async def __aenter__(self) -> Self:
@@ -320,7 +322,6 @@ class Context(ContextBase[Socket]):
 
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
         if not self.closed:
-            # After an error, unsent messages must not keep the program from showing it.
-            self.close_sockets(0 if kind is not None else None)
+            self._close_sockets_after(kind)
             await asyncio.get_running_loop().run_in_executor(None, self.term)
 

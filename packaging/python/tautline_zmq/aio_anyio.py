@@ -55,7 +55,7 @@ class Socket(AsyncSocket):
         with anyio.move_on_after(limit / 1000):
             return await self._take_turn(direction, take)
         name = "send" if direction.index else "recv"
-        raise errors.timed_out(f"{name} on {errors.describe(self)}", name, limit)
+        raise errors.timed_out(f"{name} on {errors.describe(self)}", name, limit, self)
 
     async def _take_turn(self, direction: Direction, take: Callable[[], Optional[T]]) -> T:
         queue: Deque[anyio.Event] = direction.queue
@@ -167,9 +167,11 @@ class Context(ContextBase[Socket]):
     """Container of asynchronous sockets with its I/O threads. A program needs one.
 
     `async with` closes its sockets at the end, and terminates it without blocking the event loop. It waits until the
-    queued messages are sent, as long as `linger` allows.
+    queued messages are sent, as long as `linger` allows. If an exception leaves the block, each open socket gets a
+    `linger` of at most 1,000 ms, so the program shows the exception soon.
     """
 
+    __slots__ = ()
     _socket_class = Socket
 
     async def __aenter__(self) -> Self:
@@ -177,7 +179,6 @@ class Context(ContextBase[Socket]):
 
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
         if not self.closed:
-            # After an error, unsent messages must not keep the program from showing it.
-            self.close_sockets(0 if kind is not None else None)
+            self._close_sockets_after(kind)
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.term)

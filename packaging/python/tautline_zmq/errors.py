@@ -9,7 +9,7 @@ import errno
 import os
 from typing import Any, Dict, Optional, Type
 
-from tautline_zmq import _native
+from tautline_zmq import _causes, _native
 
 __all__ = [
     "AccessRefused",
@@ -130,8 +130,17 @@ _TEXTS = {
 }
 
 
-def made(number: int, place: str) -> Error:
-    """Returns the exception for an error number. `place` names the method and its object."""
+def made(number: int, place: str, owner: Any = None) -> Error:
+    """Returns the exception for an error number. `place` names the method and its object.
+
+    `owner` is the socket or the context, which is examined if it may belong to another process.
+    """
+    if number in (errno.ENOTSOCK, errno.EINTR) and owner is not None and _causes.is_foreign(owner):
+        if number == errno.ENOTSOCK:
+            reason = "the socket belongs to the parent process. After a fork, open sockets in a context of the child"
+            return SocketClosed(number, f"{place}: {reason}")
+        reason = "the context belongs to the parent process. After a fork, make a context in the child"
+        return Error(errno.EFAULT, f"{place}: {reason}")
     reason = _TEXTS.get(number) or os.strerror(number)
     return _CLASSES.get(number, Error)(number, f"{place}: {reason}" if place else reason)
 
@@ -157,19 +166,42 @@ def convert(error: BaseException, method: str, socket: Any, waits: bool = False)
         return error
     place = f"{method} on {describe(socket)}"
     if number != errno.EAGAIN or not waits:
-        return made(number, place)
+        return made(number, place, socket)
     sends = method.startswith("send")
     try:
         timeout = socket._get_int(28 if sends else 27)
     except OSError:
         timeout = -1
-    return timed_out(place, "send" if sends else "recv", timeout)
+    return timed_out(place, "send" if sends else "recv", timeout, socket)
 
 
-def timed_out(place: str, direction: str, timeout: int) -> TimedOut:
-    """Returns the exception for a wait that has reached its limit of `timeout` milliseconds."""
+def timed_out(place: str, direction: str, timeout: int, socket: Any = None) -> TimedOut:
+    """Returns the exception for a wait that has reached its limit of `timeout` milliseconds.
+
+    The text adds the cause if the `socket` knows it: no peer is connected, or there is no subscription.
+    """
     event = "no peer had room" if direction == "send" else "no message arrived"
-    return TimedOut(errno.EAGAIN, f"{place}: {event} within {timeout} ms")
+    cause = "" if socket is None else _causes.of_timeout(socket)
+    return TimedOut(errno.EAGAIN, f"{place}: {event} within {timeout} ms" + (f": {cause}" if cause else ""))
+
+
+def at_endpoint(error: Exception, method: str, endpoint: Any, socket: Any) -> Exception:
+    """Returns the exception for a `bind`, `connect`, `unbind` or `disconnect` that has failed."""
+    number = number_of(error)
+    if number is None:
+        if isinstance(error, TypeError) and not isinstance(endpoint, str):
+            return TypeError(f"{method}: the endpoint is a str, not {type(endpoint).__name__}")
+        return error
+    place = f"{method} {endpoint}"
+    binds = method in ("bind", "unbind")
+    if number == errno.EINVAL and isinstance(endpoint, str):
+        reason = ": ".join(filter(None, [_TEXTS[number], _causes.malformed(endpoint, binds)]))
+        return InvalidArgument(number, f"{place}: {reason}")
+    if number == errno.ENOENT and method == "bind":
+        folder = _causes.missing_folder(endpoint)
+        reason = f"the directory {folder} does not exist" if folder else os.strerror(number)
+        return Error(number, f"{place}: {reason}")
+    return made(number, place, socket)
 
 
 def describe(socket: Any) -> str:

@@ -125,6 +125,12 @@ def peers(socket: _native.NativeSocket) -> List[Peer]:
     return [_peer(value, at) for at in range(0, len(value), _PEER.size)]
 
 
+def is_connected(socket: _native.NativeSocket, room: int) -> bool:
+    """True if one of the first `room` peers of a socket is connected."""
+    value = socket._get_bytes(Option.TAUTLINE_PEERS, room * _PEER.size)
+    return any(_PEER.unpack_from(value, at)[14] == PeerState.CONNECTED for at in range(0, len(value), _PEER.size))
+
+
 def _peer(value: bytes, at: int) -> Peer:
     fields = _PEER.unpack_from(value, at)
     since, round_trip, flags = fields[1], fields[13], fields[15]

@@ -136,7 +136,7 @@ class ReliablePub(Closing):
             self._inner = _native.ReliablePub(context, keep, keep_bytes, encoded(options), encoded(ring_options))
         except errors.Error as error:
             raise named(error, self._name) from None
-        super().__init__(context)
+        super().__init__(context, options)
 
     def bind(self, endpoint: str) -> str:
         """Accepts subscribers at an endpoint. Returns the endpoint with its port.

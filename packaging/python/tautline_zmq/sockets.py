@@ -26,13 +26,30 @@ __all__ = ["Context", "ContextBase", "Poller", "Socket", "SocketBase", "proxy"]
 
 S = TypeVar("S", bound="SocketBase")
 
+# Maximum linger time in milliseconds if an exception leaves a `with` block.
+_LINGER_AFTER_ERROR = 1000
+
 _count = 0
 
 
-def _failure(error: Exception, place: str) -> Exception:
-    """Returns the exception to raise for an error of the native module."""
+def linger_after_error(linger: int) -> int:
+    """Returns the linger time of a socket whose `with` block an exception leaves. -1 is unlimited."""
+    return linger if 0 <= linger <= _LINGER_AFTER_ERROR else _LINGER_AFTER_ERROR
+
+
+def _failure(error: Exception, place: str, owner: Any = None) -> Exception:
+    """Returns the exception to raise for an error of the native module. `owner` is the socket or the context."""
     number = errors.number_of(error)
-    return error if number is None else errors.made(number, place)
+    return error if number is None else errors.made(number, place, owner)
+
+
+def _topic(method: str, topic: Any) -> bytes:
+    """Returns a topic as bytes."""
+    if isinstance(topic, str):
+        return topic.encode()
+    if isinstance(topic, bytes):
+        return topic
+    raise TypeError(f"{method}: the topic is bytes or str, not {type(topic).__name__}")
 
 
 class SocketBase(Options):
@@ -41,13 +58,19 @@ class SocketBase(Options):
     __slots__ = ()
 
     _kind: SocketType
+    # The option `linger`.
+    _linger: int
 
     def __init__(self, context: ContextBase[Any], socket_type: Union[SocketType, int]) -> None:
+        if not isinstance(socket_type, int):
+            raise TypeError(f"socket: the type is a SocketType, such as PUSH, not {socket_type!r}")
         self._kind = SocketType(socket_type)
         try:
             super().__init__(context, int(socket_type), copy_threshold=0)
         except Exception as error:
-            raise _failure(error, f"socket {self._kind.name}") from None
+            raise _failure(error, f"socket {self._kind.name}", context) from None
+        # Reading the option later would wait for a blocked call of another thread.
+        self._linger = self._get_int(Option.LINGER)
 
     @property
     def type(self) -> SocketType:
@@ -63,7 +86,7 @@ class SocketBase(Options):
         try:
             self._bind(addr)
         except Exception as error:
-            raise _failure(error, f"bind {addr}") from None
+            raise errors.at_endpoint(error, "bind", addr, self) from None
         return self.last_endpoint
 
     def connect(self, addr: str) -> None:
@@ -74,54 +97,54 @@ class SocketBase(Options):
         try:
             super().connect(addr)
         except Exception as error:
-            raise _failure(error, f"connect {addr}") from None
+            raise errors.at_endpoint(error, "connect", addr, self) from None
 
     def unbind(self, addr: str) -> None:
         """Stops accepting connections at an endpoint. Raises Error with ENOENT if the socket is not bound to it."""
         try:
             super().unbind(addr)
         except Exception as error:
-            raise _failure(error, f"unbind {addr}") from None
+            raise errors.at_endpoint(error, "unbind", addr, self) from None
 
     def disconnect(self, addr: str) -> None:
         """Closes the connection to an endpoint. Raises Error with ENOENT if the socket is not connected to it."""
         try:
             super().disconnect(addr)
         except Exception as error:
-            raise _failure(error, f"disconnect {addr}") from None
+            raise errors.at_endpoint(error, "disconnect", addr, self) from None
 
     def subscribe(self, topic: Union[str, bytes]) -> None:
         """Receives the messages that begin with `topic` (SUB; XPUB with `xpub_manual`). "" stands for all messages.
 
         Raises InvalidArgument for other socket types.
         """
-        body = topic.encode() if isinstance(topic, str) else topic
+        body = _topic("subscribe", topic)
         try:
             self._set_bytes(Option.SUBSCRIBE, body)
         except errors.Error as error:
-            raise errors.made(error.errno or 0, f"subscribe {topic!r} on {errors.describe(self)}") from None
+            raise errors.made(error.errno or 0, f"subscribe {topic!r} on {errors.describe(self)}", self) from None
 
     def unsubscribe(self, topic: Union[str, bytes]) -> None:
         """Undoes one `subscribe` with the same topic. Raises InvalidArgument for other socket types."""
-        body = topic.encode() if isinstance(topic, str) else topic
+        body = _topic("unsubscribe", topic)
         try:
             self._set_bytes(Option.UNSUBSCRIBE, body)
         except errors.Error as error:
-            raise errors.made(error.errno or 0, f"unsubscribe {topic!r} on {errors.describe(self)}") from None
+            raise errors.made(error.errno or 0, f"unsubscribe {topic!r} on {errors.describe(self)}", self) from None
 
     def join(self, group: str) -> None:
         """Receives the messages of a group (DISH). Raises InvalidArgument for other types and repeated groups."""
         try:
             super().join(group)
         except Exception as error:
-            raise _failure(error, f"join {group}") from None
+            raise _failure(error, f"join {group}", self) from None
 
     def leave(self, group: str) -> None:
         """Undoes `join`. Raises InvalidArgument if the socket is not in the group."""
         try:
             super().leave(group)
         except Exception as error:
-            raise _failure(error, f"leave {group}") from None
+            raise _failure(error, f"leave {group}", self) from None
 
     def get(self, option: int) -> int:
         """Returns the value of an option that is an int, by its number; see `Option`. Prefer the typed properties.
@@ -137,8 +160,12 @@ class SocketBase(Options):
         """
         if isinstance(value, int):
             self._set_int(option, value)
-        else:
+        elif isinstance(value, (bytes, str)):
             self._set_bytes(option, value.encode() if isinstance(value, str) else value)
+        else:
+            raise TypeError(f"set {option!r}: the value is an int, bytes or str, not {type(value).__name__}")
+        if option == Option.LINGER:
+            self._linger = self._get_int(option)
 
     def statistics(self) -> _peers.Statistics:
         """Returns the counters of the socket."""
@@ -166,7 +193,7 @@ class SocketBase(Options):
             place = f"{place} on {errors.describe(self)}"
             if isinstance(error, errors.Again):
                 raise errors.TimedOut(error.errno, f"{place}: not reached within {self.sndtimeo} ms") from None
-            raise errors.made(error.errno or 0, place) from None
+            raise errors.made(error.errno or 0, place, self) from None
 
     def _start_monitor(self, events: MonitorEvent) -> str:
         """Reports events to an address of its own, and returns the address."""
@@ -194,6 +221,10 @@ class SocketBase(Options):
         except Exception as error:
             raise _failure(error, "close") from None
 
+    def _close_after_error(self) -> None:
+        """Closes the socket, and limits `linger` so that unsent messages do not hide the exception for long."""
+        self.close(linger_after_error(self._linger))
+
     def __enter__(self) -> Self:
         return self
 
@@ -203,7 +234,11 @@ class SocketBase(Options):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self.close()
+        """Closes the socket. After an exception, `linger` is at most 1,000 ms."""
+        if kind is None:
+            self.close()
+        else:
+            self._close_after_error()
 
     def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -220,9 +255,12 @@ class SocketBase(Options):
 
 
 class Socket(SocketBase, _native.SyncSocket):
-    """A socket. One thread at a time uses it. `Context.socket` makes one."""
+    """A socket. One thread at a time uses it. `Context.socket` makes one.
 
-    __slots__ = ("_kind",)
+    As a context manager, it closes itself at the end. If an exception leaves the block, `linger` is at most 1,000 ms.
+    """
+
+    __slots__ = ("_kind", "_linger")
 
     def poll(self, timeout: Optional[int] = None, flags: int = POLLIN) -> int:
         """Waits up to `timeout` milliseconds until POLLIN or POLLOUT is possible, and returns the possible events.
@@ -264,7 +302,9 @@ class Socket(SocketBase, _native.SyncSocket):
 
 
 class ContextBase(_native.Context, Generic[S]):
-    """What all contexts have."""
+    """What all contexts have. An unknown attribute raises AttributeError. To add attributes, make a subclass."""
+
+    __slots__ = ("_pid", "_sockets")
 
     _socket_class: Type[S]
     _instances: Dict[Type[Any], Tuple[int, Any]] = {}
@@ -357,24 +397,36 @@ class ContextBase(_native.Context, Generic[S]):
         try:
             return super().get(option)
         except Exception as error:
-            raise _failure(error, f"get {option.name}") from None
+            raise _failure(error, f"get {option.name}", self) from None
 
     def _set(self, option: ContextOption, value: int) -> None:
+        if not isinstance(value, int):
+            raise TypeError(f"{option.name.lower()} is an int, not {type(value).__name__}")
         try:
             super().set(option, value)
         except Exception as error:
-            raise _failure(error, f"set {option.name}") from None
+            raise _failure(error, f"set {option.name}", self) from None
 
     def _set_text(self, option: ContextOption, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{option.name}: the value is a str, not {type(value).__name__}")
         try:
             _native.set_context_text(self, option, value)
         except Exception as error:
-            raise _failure(error, f"set {option.name} {value}") from None
+            raise _failure(error, f"set {option.name} {value}", self) from None
 
     def close_sockets(self, linger: Optional[int] = None) -> None:
         """Closes all sockets of this context. `linger` replaces their option, in milliseconds."""
         for socket in list(self._sockets):
             socket.close(linger)
+
+    def _close_sockets_after(self, kind: Optional[Type[BaseException]]) -> None:
+        """Closes all sockets at the end of a `with` block. `kind` is the type of the exception that leaves it."""
+        if kind is None:
+            self.close_sockets()
+            return
+        for socket in list(self._sockets):
+            socket._close_after_error()
 
     def term(self) -> None:
         """Terminates the context. Waits until all sockets are closed and their messages are sent or have expired.
@@ -384,7 +436,7 @@ class ContextBase(_native.Context, Generic[S]):
         try:
             super().term()
         except Exception as error:
-            raise _failure(error, "term") from None
+            raise _failure(error, "term", self) from None
 
     def destroy(self, linger: Optional[int] = None) -> None:
         """Closes all sockets, as `close_sockets`, and terminates the context."""
@@ -401,8 +453,10 @@ class ContextBase(_native.Context, Generic[S]):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        # After an error, unsent messages must not keep the program from showing it.
-        self.destroy(0 if kind is not None else None)
+        """Closes the sockets and terminates the context. After an exception, `linger` is at most 1,000 ms."""
+        if not self.closed:
+            self._close_sockets_after(kind)
+            self.term()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._sockets)} sockets"
@@ -413,9 +467,11 @@ class Context(ContextBase[Socket]):
     """Container of sockets with its I/O threads. A program needs one: `Context()`, or `Context.instance()`.
 
     As a context manager, it closes its sockets at the end and terminates itself. It then waits until the queued
-    messages are sent, as long as `linger` allows.
+    messages are sent, as long as `linger` allows. If an exception leaves the block, each open socket gets a `linger`
+    of at most 1,000 ms, so the program shows the exception soon.
     """
 
+    __slots__ = ()
     _socket_class = Socket
 
 

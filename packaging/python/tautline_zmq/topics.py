@@ -105,7 +105,7 @@ class _Topics(Closing):
             )
         except errors.Error as error:
             raise named(error, self._name) from None
-        super().__init__(context)
+        super().__init__(context, publish_options)
 
     def publish(self, topic: str, body: Union[str, Buffer]) -> None:
         """Publishes a message to all subscribers of its topic. Never waits.
