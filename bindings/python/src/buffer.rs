@@ -37,6 +37,11 @@ impl Buffer {
         Ok(Buffer(unsafe { view.assume_init() }))
     }
 
+    /// True if the object does not allow its memory to be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.0.readonly != 0
+    }
+
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.0.len).unwrap_or(0)
     }

@@ -31,6 +31,8 @@ struct State {
     /// True if Python has, or had, an address of the message's body. The body then stays.
     exported: bool,
     more: bool,
+    /// True if the body is the memory of an object that does not allow writing.
+    read_only: bool,
     /// The object that the frame was made of.
     data: Option<Py<PyAny>>,
     /// The body as `bytes`, from the first request on.
@@ -96,6 +98,7 @@ impl Frame {
         } else {
             let tracking = if track { Some(Tracking::new(py)?) } else { None };
             let event = tracking.as_ref().map(|tracking| tracking.event.clone_ref(py));
+            state.read_only = buffer.is_read_only();
             state.message = reaper::lend(py, buffer, event)?;
             if let Some(Tracking { tracker, event }) = tracking {
                 state.tracker = Some(tracker);
@@ -210,6 +213,7 @@ impl Frame {
                 message: state.message.share(),
                 exported: false,
                 more: state.more,
+                read_only: state.read_only,
                 data: state.data.as_ref().map(|data| data.clone_ref(py)),
                 bytes: state.bytes.as_ref().map(|bytes| bytes.clone_ref(py)),
                 view: None,
@@ -239,16 +243,17 @@ impl Frame {
         if view.is_null() {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
-        let (data, len) = {
+        let (data, len, read_only) = {
             let mut state = slf.get().state();
             state.exported = true;
-            (state.message.data_ptr(), isize::try_from(state.message.len())?)
+            (state.message.data_ptr(), isize::try_from(state.message.len())?, c_int::from(state.read_only))
         };
         // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame. The
         // body stays at its address while the frame lives: the frame itself does not move, and the
         // mark `exported` keeps the message from being replaced. `share`, the only other change of
         // the message, leaves the body where it is.
-        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data.cast(), len, 0, flags) };
+        let filled =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data.cast(), len, read_only, flags) };
         if filled < 0 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
     }
 

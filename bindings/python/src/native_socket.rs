@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tautline_abi::native::SocketHandle;
@@ -292,7 +292,9 @@ impl NativeSocket {
     #[pyo3(signature = (option, room = 1024))]
     fn _get_bytes<'py>(slf: &Bound<'py, Self>, option: c_int, room: usize) -> PyResult<Bound<'py, PyBytes>> {
         on_handle(slf, "get", enter::DONTWAIT, |py, handle| {
-            let mut value = vec![0; room];
+            let mut value = Vec::new();
+            value.try_reserve_exact(room).map_err(|_| PyMemoryError::new_err("no memory for the value"))?;
+            value.resize(room, 0);
             let len =
                 enter::call(py, handle, |socket| socket.with(|socket| socket.option(option, &mut value)))?;
             Ok(PyBytes::new(py, &value[..len.min(room)]))

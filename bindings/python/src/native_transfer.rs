@@ -253,6 +253,10 @@ fn receive_parts(
         let Some(part) = messages.last_mut() else { return Ok(()) };
         if let Err(error) = socket.recv_message(part, now) {
             messages.pop();
+            // The socket was closed, or its context has ended, within a message.
+            while messages.last().is_some_and(Message::more) {
+                messages.pop();
+            }
             // The next call reports the error again.
             return if messages.is_empty() { Err(error) } else { Ok(()) };
         }

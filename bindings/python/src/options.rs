@@ -12,6 +12,9 @@ use crate::enter;
 
 /// ZMQ_ROUTING_ID.
 const ROUTING_ID: c_int = 5;
+/// ZMQ_EVENTS.
+#[cfg(target_os = "linux")]
+const EVENTS: c_int = 15;
 /// Room for a value of bytes, as in pyzmq.
 const ROOM: usize = 255;
 
@@ -91,5 +94,11 @@ pub(crate) fn get(py: Python<'_>, handle: SocketHandle, option: c_int) -> PyResu
 pub(crate) fn int(py: Python<'_>, handle: SocketHandle, option: c_int) -> PyResult<c_int> {
     let mut value = [0; 4];
     enter::call(py, handle, |socket| socket.with(|socket| socket.option(option, &mut value)))?;
-    Ok(c_int::from_ne_bytes(value))
+    let value = c_int::from_ne_bytes(value);
+    #[cfg(target_os = "linux")]
+    if option == EVENTS && value != 0 {
+        // The call has taken the wake-up of an event loop.
+        crate::readiness::notify(handle);
+    }
+    Ok(value)
 }
