@@ -79,7 +79,7 @@ class OptionErrorTest(SyncTest):
         self.assertRaises(ValueError, setattr, socket, "immediate", 2)
         socket.immediate = 1
         self.assertIs(socket.immediate, True)
-        with self.assertRaisesRegex(InvalidArgument, "^set curve_serverkey on PULL: .*: a key has 40 characters of Z85, or 32 bytes, not 5$"):
+        with self.assertRaisesRegex(InvalidArgument, "^set curve_serverkey on PULL: .*: a key has 40 characters .* not 5$"):
             socket.curve_serverkey = b"short"
         for name in ("linger", "maxmsgsize"):
             with self.assertRaisesRegex(OverflowError, f"^{name}: "):
