@@ -79,6 +79,8 @@ class OptionErrorTest(SyncTest):
         self.assertRaises(ValueError, setattr, socket, "immediate", 2)
         socket.immediate = 1
         self.assertIs(socket.immediate, True)
+        with self.assertRaisesRegex(InvalidArgument, "^set curve_serverkey on PULL: .*: a key has 40 characters .* not 5$"):
+            socket.curve_serverkey = b"short"
         for name in ("linger", "maxmsgsize"):
             with self.assertRaisesRegex(OverflowError, f"^{name}: "):
                 setattr(socket, name, 1 << 80)
@@ -88,6 +90,8 @@ class OptionErrorTest(SyncTest):
             self.open(SUB).subscribe(5)
         with self.assertRaisesRegex(TypeError, "^socket: the type is a SocketType, such as PUSH, not 'PUSH'$"):
             self.context.socket("PUSH")
+        with self.assertRaisesRegex(TypeError, "^send_string: the text is a str, not bytes. Use `send` for bytes$"):
+            self.open(PUSH).send_string(b"x")
         with self.assertRaisesRegex(TypeError, "^max_sockets is an int, not str$"):
             self.context.max_sockets = "5"
         with self.assertRaisesRegex(TypeError, "the value is an int, bytes or str, not float$"):

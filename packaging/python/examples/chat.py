@@ -18,7 +18,7 @@ async def serve(endpoint: str) -> None:
             while True:
                 parts = await room.recv_multipart()
                 if len(parts) != 2:
-                    # Anybody who connects can send anything.
+                    # Any program can connect and send any message.
                     continue
                 sender, text = parts
                 members.add(sender)

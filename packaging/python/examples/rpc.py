@@ -37,7 +37,7 @@ async def serve(socket: aio.Socket, functions: Dict[str, Function]) -> None:
     while True:
         parts = await socket.recv_multipart()
         if len(parts) != 3:
-            # Anybody who connects can send anything.
+            # Any program can connect and send any message.
             continue
         task = asyncio.ensure_future(answer(*parts))
         tasks.add(task)

@@ -181,7 +181,14 @@ class _Key(_Row):
 
     def __set__(self, socket: _Native, value: Union[bytes, str]) -> None:
         self.check(value, "a key of bytes or a str", bytes, str)
-        self.write(socket, value.encode() if isinstance(value, str) else value)
+        key = value.encode() if isinstance(value, str) else value
+        try:
+            self.write(socket, key)
+        except errors.InvalidArgument as error:
+            if len(key) in (32, 40):
+                raise
+            reason = f"{error}: a key has 40 characters of Z85, or 32 bytes, not {len(key)}"
+            raise errors.InvalidArgument(error.errno, reason) from None
 
 
 class Options(_Native):

@@ -275,6 +275,8 @@ class Socket(SocketBase, _native.SyncSocket):
 
     def send_string(self, text: str, flags: int = 0, encoding: str = "utf-8") -> None:
         """Sends a text as one part. The errors are those of `send`."""
+        if not isinstance(text, str):
+            raise TypeError(f"send_string: the text is a str, not {type(text).__name__}. Use `send` for bytes")
         self.send(text.encode(encoding), flags)
 
     def recv_string(self, flags: int = 0, encoding: str = "utf-8") -> str:
