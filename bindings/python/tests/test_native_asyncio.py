@@ -60,6 +60,23 @@ class AsyncioTest(AsyncTest):
             receiver.close()
             sender.close()
 
+    async def test_looking_for_events_keeps_the_wake_up_of_a_waiting_task(self, context):
+        for endpoint in ("tcp://127.0.0.1:*", "inproc://native-events"):
+            receiver, sender = self.pair(context, endpoint=endpoint)
+            await sender.send(b"first")
+            self.assertEqual(await receiver.recv(), b"first")
+            for index in range(60):
+                task = asyncio.ensure_future(receiver.recv())
+                await until_waiting()
+                await sender.send(b"%d" % index)
+                if index % 3 == 0:
+                    receiver.events
+                else:
+                    await receiver.poll(0 if index % 3 == 1 else None)
+                self.assertEqual(await task, b"%d" % index)
+            receiver.close()
+            sender.close()
+
     async def test_parts_frames_and_batches(self, context):
         receiver, sender = self.pair(context)
         await sender.send_multipart([b"a", bytearray(b"b"), memoryview(b"c")])

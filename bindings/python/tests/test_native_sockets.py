@@ -107,6 +107,8 @@ class OptionTest(SyncTest):
             socket.linger = "5"
         with self.assertRaisesRegex(InvalidArgument, "set sndhwm on SUB: invalid argument"):
             socket.sndhwm = -5
+        with self.assertRaises(MemoryError):
+            socket._get_bytes(5, 2**62)
         with self.assertRaises(OverflowError):
             socket.linger = 1 << 40
 

@@ -183,6 +183,14 @@ class FrameTest(unittest.TestCase):
         self.assertEqual(bytes(view), b"x" * 100)
         self.assertIs(frame.buffer, view)
 
+    def test_memory_that_may_not_be_written_stays_read_only(self):
+        frame = zmq.Frame(b"x" * 100, copy=False)
+        for same in (frame, frame.fast_copy()):
+            with self.assertRaises(TypeError):
+                memoryview(same)[0] = 1
+        for writable in (zmq.Frame(bytearray(100), copy=False), zmq.Frame(b"x" * 100, copy=True)):
+            memoryview(writable)[0] = 1
+
     def test_copies_share_the_body(self):
         frame = zmq.Frame(bytearray(b"x" * 100), copy=False, track=True)
         second = frame.fast_copy()
