@@ -48,9 +48,10 @@ start() {
     echo "$name: with $library"
 }
 
-# install_library: installs the library that the suites share into $prefix.
+# install_library: installs the library that the suites share into $prefix. Two suites may do so at the same time.
 install_library() {
-    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix "$root/packaging/install.sh" install
+    mkdir -p "${prefix%/*}"
+    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix flock "$prefix.lock" "$root/packaging/install.sh" install
 }
 
 clean_up() {

@@ -21,7 +21,7 @@ export here logs=$target/programs/log prefix=${PREFIX:-$target/programs/prefix}
 rm -rf "$logs"
 mkdir -p "$logs"
 if [[ -z ${PREFIX:-} ]]; then
-    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix "$root/packaging/install.sh" install
+    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix flock "$prefix.lock" "$root/packaging/install.sh" install
 elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi
