@@ -8,7 +8,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::env;
-use crate::fd::{AsRawFd, BorrowedFd};
+#[cfg(linux_kernel)]
+use crate::fd::AsRawFd;
+use crate::fd::BorrowedFd;
 
 /// The file that binding a socket created.
 #[derive(Debug)]
