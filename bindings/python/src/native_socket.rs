@@ -1,5 +1,5 @@
-//! `NativeSocket`: what the sockets of `tautline_zmq` have in common, and `Turns`, the fairness of
-//! its asynchronous sockets.
+//! `NativeSocket`, the common part of the sockets of `tautline_zmq`, and `Turns`, the fairness of its
+//! asynchronous sockets.
 //!
 //! The methods with `_now` and `_try` never wait. They return `None` instead of an exception if the
 //! operation would block, because an exception costs more than the operation.
@@ -134,7 +134,7 @@ impl NativeSocket {
     }
 }
 
-/// Returns what `call` makes of the handle. An error names the method and the socket. `flags` are
+/// Returns the result of `call`, which gets the handle. An error names the method and the socket. `flags` are
 /// those of the method.
 #[inline(always)]
 pub(crate) fn on_handle<'py, T>(

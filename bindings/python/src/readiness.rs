@@ -16,8 +16,8 @@
 //! An edge that is taken while no wait rests belongs to a wake signal that is still raised, and that
 //! does not write its descriptor again. The next wait that comes to rest therefore checks once more.
 //!
-//! A call that waits, of another part of the program, ends the rest of the socket: then nothing would
-//! wake the event loop. Such a call therefore ends with [`notify`].
+//! Another part of the program may call the same socket and wait. That call ends the rest of the
+//! socket, and the event loop would sleep on. It therefore ends with [`notify`].
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -190,7 +190,7 @@ pub(crate) fn notify(socket: SocketHandle) {
     for (_, event) in lock(&NOTIFIED).iter().filter(|(watched, _)| *watched == socket) {
         let one = 1_u64;
         // SAFETY: eight readable bytes, and a descriptor that stays open while it is in the list. A
-        // full event is readable, too.
+        // full event stays readable.
         unsafe { libc::write(*event, (&raw const one).cast(), size_of::<u64>()) };
     }
 }

@@ -78,7 +78,7 @@ impl TopicPublisher {
         self.0.call(py, |publisher| publisher.publish(topic, body.share()))
     }
 
-    /// Waits for `count` subscriptions. `subscriber` connects to new members meanwhile.
+    /// Waits for `count` subscriptions. During the wait, `subscriber` connects to new members.
     fn wait_for_subscriptions(
         &self,
         py: Python<'_>,

@@ -8,7 +8,11 @@ import unittest
 
 from native_support import SyncTest, run_program
 from tautline_zmq import PULL, PUSH, Context, Option
-from tautline_zmq.sockets import linger_after_error
+from tautline_zmq.sockets import ClosedByWith
+
+class Recorder(ClosedByWith):
+    """An object of the tests whose `close` can be replaced."""
+
 
 # No socket is bound to the endpoint, so the message stays unsent.
 SYNC = """
@@ -135,7 +139,12 @@ class ExceptionTest(SyncTest):
 
     def test_shorter_linger_stays(self):
         for linger, after in ((-1, 1000), (5000, 1000), (1000, 1000), (20, 20), (0, 0)):
-            self.assertEqual(linger_after_error(linger), after)
+            used = []
+            closing = Recorder()
+            closing._linger, closing.close = linger, used.append
+            with self.assertRaises(KeyError), closing:
+                raise KeyError
+            self.assertEqual(used, [after])
             socket = self.open(PUSH)
             self.assertEqual(socket._linger, -1)
             socket.linger = linger

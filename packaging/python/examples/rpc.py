@@ -54,7 +54,7 @@ class Client:
     async def _receive(self) -> None:
         while True:
             number, body = await self._socket.recv_multipart()
-            # A call that has timed out waits no more.
+            # A call that has timed out no longer waits.
             if future := self._waiting.pop(number, None):
                 future.set_result(json.loads(body))
 

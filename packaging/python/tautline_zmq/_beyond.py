@@ -10,17 +10,12 @@ import sys
 import threading
 import warnings
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, Generic, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Deque, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from tautline_zmq import errors
 from tautline_zmq._options import Options, _Int64  # pyright: ignore[reportPrivateUsage]
 from tautline_zmq.constants import Option
-from tautline_zmq.sockets import Context, ContextBase, linger_after_error
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
+from tautline_zmq.sockets import ClosedByWith, Context, ContextBase
 
 T = TypeVar("T")
 
@@ -70,7 +65,7 @@ def context_of(context: Optional[ContextBase[Any]]) -> ContextBase[Any]:
     return Context.instance() if context is None else context
 
 
-class Closing:
+class Closing(ClosedByWith):
     """Closing by `close`, by `with`, and with the context."""
 
     def __init__(self, context: ContextBase[Any], options: Optional[SocketOptions] = None) -> None:
@@ -84,27 +79,6 @@ class Closing:
     def closed(self) -> bool:
         """True after `close`, and in a forked child of the process that made the object."""
         raise NotImplementedError
-
-    def close(self, linger: Optional[int] = None) -> None:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        """Closes it. After an exception, `linger` is at most 1,000 ms."""
-        if kind is None:
-            self.close()
-        else:
-            self._close_after_error()
-
-    def _close_after_error(self) -> None:
-        self.close(linger_after_error(self._linger))
 
     def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
         # `_context` is missing if the constructor has failed.

@@ -57,7 +57,7 @@ def missing_folder(endpoint: str) -> Optional[str]:
 
 
 def of_timeout(socket: Any) -> str:
-    """Returns what the socket knows about a wait that has timed out, or an empty text."""
+    """Returns the likely cause of a timeout by the state of the socket, or an empty text."""
     from tautline_zmq import peers
 
     try:

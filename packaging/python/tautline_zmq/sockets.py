@@ -32,9 +32,36 @@ _LINGER_AFTER_ERROR = 1000
 _count = 0
 
 
-def linger_after_error(linger: int) -> int:
-    """Returns the linger time of a socket whose `with` block an exception leaves. -1 is unlimited."""
-    return linger if 0 <= linger <= _LINGER_AFTER_ERROR else _LINGER_AFTER_ERROR
+class ClosedByWith:
+    """The end of a `with` block closes the object."""
+
+    __slots__ = ()
+
+    # The option `linger`, in milliseconds. -1 is unlimited.
+    _linger: int
+
+    if TYPE_CHECKING:
+
+        def close(self, linger: Optional[int] = None) -> None: ...
+
+    def _close_after_error(self) -> None:
+        """Closes the object, and limits `linger` so that unsent messages do not hide the exception for long."""
+        self.close(self._linger if 0 <= self._linger <= _LINGER_AFTER_ERROR else _LINGER_AFTER_ERROR)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        """Closes the object. After an exception, `linger` is at most 1,000 ms."""
+        if kind is None:
+            self.close()
+        else:
+            self._close_after_error()
 
 
 def _failure(error: Exception, place: str, owner: Any = None) -> Exception:
@@ -52,14 +79,12 @@ def _topic(method: str, topic: Any) -> bytes:
     raise TypeError(f"{method}: the topic is bytes or str, not {type(topic).__name__}")
 
 
-class SocketBase(Options):
-    """What all sockets have: options, endpoints, events and counters. `Context.socket` makes a socket."""
+class SocketBase(Options, ClosedByWith):
+    """The common part of all sockets: options, endpoints, events and counters. `Context.socket` makes a socket."""
 
     __slots__ = ()
 
     _kind: SocketType
-    # The option `linger`.
-    _linger: int
 
     def __init__(self, context: ContextBase[Any], socket_type: Union[SocketType, int]) -> None:
         if not isinstance(socket_type, int):
@@ -196,7 +221,7 @@ class SocketBase(Options):
             raise errors.made(error.errno or 0, place, self) from None
 
     def _start_monitor(self, events: MonitorEvent) -> str:
-        """Reports events to an address of its own, and returns the address."""
+        """Reports events to a new address, and returns the address."""
         global _count
         _count += 1
         address = f"inproc://tautline.monitor.{os.getpid()}.{_count}"
@@ -220,25 +245,6 @@ class SocketBase(Options):
             super().close(linger)
         except Exception as error:
             raise _failure(error, "close") from None
-
-    def _close_after_error(self) -> None:
-        """Closes the socket, and limits `linger` so that unsent messages do not hide the exception for long."""
-        self.close(linger_after_error(self._linger))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        """Closes the socket. After an exception, `linger` is at most 1,000 ms."""
-        if kind is None:
-            self.close()
-        else:
-            self._close_after_error()
 
     def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -304,7 +310,7 @@ class Socket(SocketBase, _native.SyncSocket):
 
 
 class ContextBase(_native.Context, Generic[S]):
-    """What all contexts have. An unknown attribute raises AttributeError. To add attributes, make a subclass."""
+    """The common part of all contexts. An unknown attribute raises AttributeError. To add attributes, make a subclass."""
 
     __slots__ = ("_pid", "_sockets")
 
@@ -322,7 +328,7 @@ class ContextBase(_native.Context, Generic[S]):
 
     @classmethod
     def instance(cls) -> Self:
-        """Returns the context that the whole process shares. A forked child gets one of its own."""
+        """Returns the context that the whole process shares. A forked child gets a new one."""
         with ContextBase._lock:
             pid, context = ContextBase._instances.get(cls, (0, None))
             if context is None or context.closed or pid != os.getpid():

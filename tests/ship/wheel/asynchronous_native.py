@@ -53,11 +53,11 @@ async def messages_after_a_pause_arrive():
             waiting = asyncio.ensure_future(one.recv_multipart())
             await asyncio.sleep((number % 6) ** 3 * 1e-4)
             await other.send(b"%d" % number)
-            assert await asyncio.wait_for(waiting, 20) == [b"%d" % number]
+            assert await asyncio.wait_for(waiting, 60) == [b"%d" % number]
             # This message arrives without a waiting task.
             await other.send(b"next")
             await asyncio.sleep((number % 5) ** 3 * 1e-4)
-            assert await asyncio.wait_for(one.recv(), 20) == b"next"
+            assert await asyncio.wait_for(one.recv(), 60) == b"next"
         close(other, one)
 
 
@@ -71,8 +71,8 @@ async def a_send_leaves_the_receiver_waiting():
         one.get(zmq.EVENTS)
         await one.poll(0)
         await other.send(b"%d" % number)
-        assert await asyncio.wait_for(waiting, 20) == b"%d" % number
-        assert await asyncio.wait_for(other.recv(), 20) == b"out"
+        assert await asyncio.wait_for(waiting, 60) == b"%d" % number
+        assert await asyncio.wait_for(other.recv(), 60) == b"out"
     close(other, one)
 
 
@@ -85,10 +85,10 @@ async def sockets_that_several_threads_may_use_work():
         waiting = asyncio.ensure_future(server.recv(copy=False))
         await asyncio.sleep(0)
         await client.send(b"%d" % number)
-        frame = await asyncio.wait_for(waiting, 20)
+        frame = await asyncio.wait_for(waiting, 60)
         assert frame.bytes == b"%d" % number
         await server.send(frame.bytes, routing_id=frame.routing_id)
-        assert await asyncio.wait_for(client.recv(), 20) == b"%d" % number
+        assert await asyncio.wait_for(client.recv(), 60) == b"%d" % number
     close(client, server)
 
 
@@ -103,7 +103,7 @@ async def a_shadow_socket_in_the_loop_gets_the_messages():
             waiting = asyncio.ensure_future(shadow.recv())
             await asyncio.sleep(0)
             other.send(b"%d" % number)
-            assert await asyncio.wait_for(waiting, 20) == b"%d" % number
+            assert await asyncio.wait_for(waiting, 60) == b"%d" % number
     context.destroy(0)
 
 
@@ -118,10 +118,10 @@ async def a_full_queue_and_a_poller_wait():
         poller.register(push, zmq.POLLOUT)
         polling = poller.poll(20000)
         for _ in range(sent):
-            assert await asyncio.wait_for(pull.recv(), 20) == b"x"
-        await asyncio.wait_for(sending, 20)
-        assert dict(await asyncio.wait_for(polling, 20)) == {push: zmq.POLLOUT}
-        assert await asyncio.wait_for(pull.recv(), 20) == b"x"
+            assert await asyncio.wait_for(pull.recv(), 60) == b"x"
+        await asyncio.wait_for(sending, 60)
+        assert dict(await asyncio.wait_for(polling, 60)) == {push: zmq.POLLOUT}
+        assert await asyncio.wait_for(pull.recv(), 60) == b"x"
     close(push, pull)
 
 
