@@ -9,7 +9,6 @@ use tautline_core::{Error, Flags, Message};
 
 use crate::enter::{self, DONTWAIT};
 use crate::errors;
-use crate::exit::PythonCode;
 use crate::transfer::{self, Parts, Way};
 
 /// Number of messages that are given to the socket at a time.
@@ -109,13 +108,7 @@ pub(crate) fn send_many(
 ) -> PyResult<usize> {
     let mut sent = 0;
     let mut chunk: Vec<Bound<'_, PyBytes>> = Vec::new();
-    let calls_python =
-        !(messages.is_exact_instance_of::<PyList>() || messages.is_exact_instance_of::<PyTuple>());
-    let mut messages = messages.try_iter()?;
-    loop {
-        let calls = calls_python.then(|| PythonCode::enter(py));
-        let Some(message) = messages.next() else { break };
-        drop(calls);
+    for message in messages.try_iter()? {
         match message?.cast_into_exact::<PyBytes>() {
             Ok(bytes) if bytes.as_bytes().len() <= transfer::LARGE => {
                 chunk.push(bytes);

@@ -14,7 +14,6 @@ use tautline_abi::{
 use tautline_core::{fd, poller};
 
 use crate::errors;
-use crate::exit::PythonCode;
 
 /// ZMQ_FD.
 pub(crate) const FD: c_int = 14;
@@ -30,7 +29,6 @@ unsafe impl Send for DraftPoller {}
 impl DraftPoller {
     /// Makes a poller for a socket, and warns as pyzmq does that this is experimental.
     pub(crate) fn new(py: Python<'_>, socket: SocketHandle) -> PyResult<DraftPoller> {
-        let _calls = PythonCode::enter(py);
         let warning = py.import("zmq.error")?.getattr("DraftFDWarning")?.call0()?;
         py.import("warnings")?.call_method1("warn", (warning, py.None(), 2))?;
         let poller = DraftPoller(zmq_poller_new());

@@ -10,8 +10,6 @@ use pyo3::types::PyDict;
 use tautline_abi::native::Refusal;
 use tautline_core::Error;
 
-use crate::exit::PythonCode;
-
 struct Classes {
     general: Py<PyAny>,
     again: Py<PyAny>,
@@ -56,7 +54,6 @@ pub(crate) fn last(py: Python<'_>) -> PyErr {
 /// both kinds by its own.
 #[cold]
 pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
-    let _calls = PythonCode::enter(py);
     let made = classes(py).and_then(|classes| {
         let Some(classes) = classes else {
             return Ok(PyOSError::new_err((number, "error of the engine")));
@@ -77,7 +74,6 @@ pub(crate) fn from_errno(py: Python<'_>, number: c_int) -> PyErr {
 /// Returns a `ZMQError` with this text.
 #[cold]
 pub(crate) fn with_text(py: Python<'_>, text: &str) -> PyErr {
-    let _calls = PythonCode::enter(py);
     let make = || {
         let arguments = PyDict::new(py);
         arguments.set_item("msg", text)?;

@@ -1,89 +1,58 @@
-//! The exit of the interpreter.
+//! Threads that outlive the interpreter.
 //!
-//! Before Python 3.14, a thread that wants the interpreter lock while the interpreter exits ends with
-//! `pthread_exit`. That unwinds its stack, which a Rust function on the stack turns into an abort of
-//! the process. PyO3 stops such a thread in time if it comes back from a wait. But Python code that
-//! this module calls, for example the constructor of an exception, takes the lock out of PyO3's sight.
+//! Before Python 3.14, a thread that takes the interpreter lock after the interpreter has exited ends
+//! with `pthread_exit`. glibc then unwinds the stack of the thread, and a frame of Rust on the stack
+//! aborts the process. Such a frame is there if this module has called Python code: a generator, an
+//! `__index__`, a finalizer. The thread therefore pauses for ever in place of unwinding, as it does
+//! since Python 3.14.
 //!
-//! Therefore a thread marks the time during which this module calls Python code. At exit, `atexit`
-//! waits until no thread is inside. From then on, every thread except the exiting one pauses before
-//! it calls Python code. Usually the interpreter exits during the pause, and the thread never returns
-//! from it. The pause is limited, because another function of `atexit` may wait for a lock of Python
-//! that the thread holds.
+//! The unwinder asks the personality routine of each frame what to do with the frame. All frames of
+//! Rust have the routine of the standard library, and `build.rs` lets the linker put [`personality`]
+//! in front of it. This covers every call of Python, also those that PyO3 makes. The unwinding stops
+//! at the innermost frame of Rust with a routine; frames without one have nothing to drop.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
-use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+#[cfg(all(target_os = "linux", target_env = "gnu", not(target_arch = "arm")))]
+mod forced {
+    use std::ffi::{c_int, c_void};
+    use std::thread;
+    use std::time::Duration;
 
-use pyo3::prelude::*;
+    /// `_UA_FORCE_UNWIND`: the unwinding does not end at a handler, but at the end of the thread.
+    const FORCE_UNWIND: c_int = 8;
 
-use crate::reaper;
+    // The routine belongs to this library: another one in the process may use the same name.
+    std::arch::global_asm!(".hidden __wrap_rust_eh_personality");
 
-/// Limit of both waits.
-const LIMIT: Duration = Duration::from_secs(1);
+    unsafe extern "C" {
+        /// The routine of the standard library, under the name that the linker gives it.
+        fn __real_rust_eh_personality(
+            version: c_int,
+            actions: c_int,
+            class: u64,
+            exception: *mut c_void,
+            context: *mut c_void,
+        ) -> c_int;
+    }
 
-/// True from the exit of the interpreter on.
-// SeqCst: store `EXITING`, then load `INSIDE`; pairs with the opposite order in `PythonCode::enter`.
-static EXITING: AtomicBool = AtomicBool::new(false);
-static INSIDE: AtomicIsize = AtomicIsize::new(0);
-static EXITING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-
-/// True if the interpreter has begun to exit.
-pub(crate) fn has_begun() -> bool {
-    EXITING.load(Ordering::SeqCst)
-}
-
-/// Marks the time during which a function calls Python code.
-pub(crate) struct PythonCode(());
-
-impl PythonCode {
-    pub(crate) fn enter(py: Python<'_>) -> PythonCode {
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        let inside = PythonCode(());
-        if has_begun() && EXITING_THREAD.get() != Some(&thread::current().id()) {
-            drop(inside);
-            py.detach(|| thread::sleep(LIMIT));
-            INSIDE.fetch_add(1, Ordering::SeqCst);
-            return PythonCode(());
+    /// The personality routine of all frames of Rust in this library.
+    ///
+    /// # Safety
+    /// Called only by the unwinder.
+    // SAFETY: the name is the one that `--wrap` asks for, and no other function has it.
+    #[unsafe(export_name = "__wrap_rust_eh_personality")]
+    unsafe extern "C" fn personality(
+        version: c_int,
+        actions: c_int,
+        class: u64,
+        exception: *mut c_void,
+        context: *mut c_void,
+    ) -> c_int {
+        if actions & FORCE_UNWIND != 0 {
+            loop {
+                thread::sleep(Duration::MAX);
+            }
         }
-        inside
+        // SAFETY: the arguments of the unwinder are passed on.
+        unsafe { __real_rust_eh_personality(version, actions, class, exception, context) }
     }
-}
-
-impl Drop for PythonCode {
-    fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Called by `atexit`.
-#[pyfunction]
-fn _on_exit(py: Python<'_>) {
-    let _ = EXITING_THREAD.set(thread::current().id());
-    EXITING.store(true, Ordering::SeqCst);
-    py.detach(|| {
-        reaper::stop();
-        let started = Instant::now();
-        while INSIDE.load(Ordering::SeqCst) > 0 && started.elapsed() < LIMIT {
-            thread::sleep(Duration::from_millis(1));
-        }
-    });
-}
-
-/// Called in a forked child, in which only this thread goes on.
-#[pyfunction]
-fn _on_fork() {
-    INSIDE.store(0, Ordering::SeqCst);
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(_on_exit, module)?,))?;
-    let arguments = pyo3::types::PyDict::new(py);
-    arguments.set_item("after_in_child", wrap_pyfunction!(_on_fork, module)?)?;
-    if let Ok(register) = py.import("os")?.getattr("register_at_fork") {
-        register.call((), Some(&arguments))?;
-    }
-    Ok(())
 }

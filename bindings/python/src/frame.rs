@@ -12,7 +12,6 @@ use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
 use tautline_core::{Error, Message};
 
 use crate::buffer::Buffer;
-use crate::exit::PythonCode;
 use crate::{errors, reaper, socket, transfer};
 
 /// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED: the properties that are numbers.
@@ -51,7 +50,6 @@ pub(crate) struct Tracking {
 
 impl Tracking {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Tracking> {
-        let _calls = PythonCode::enter(py);
         static CLASSES: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
         let (event, tracker) = CLASSES.get_or_try_init(py, || -> PyResult<_> {
             let event = py.import("threading")?.getattr("Event")?.unbind();
@@ -99,7 +97,7 @@ impl Frame {
             let tracking = if track { Some(Tracking::new(py)?) } else { None };
             let event = tracking.as_ref().map(|tracking| tracking.event.clone_ref(py));
             state.read_only = buffer.is_read_only();
-            state.message = reaper::lend(py, buffer, event)?;
+            state.message = reaper::lend(py, buffer, event);
             if let Some(Tracking { tracker, event }) = tracking {
                 state.tracker = Some(tracker);
                 state.tracker_event = Some(event);
@@ -205,7 +203,6 @@ impl Frame {
     /// Returns a frame with the same body, which is not copied.
     fn fast_copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let _calls = PythonCode::enter(py);
         let copy = slf.get_type().call0()?;
         let state = {
             let mut state = slf.get().state();

@@ -13,7 +13,7 @@
 //!  owned.rs      values of the crate `tautline`: replay.rs, topics.rs, access.rs
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
-//!  draft.rs      the descriptor of sockets       exit.rs       the exit of the interpreter
+//!  draft.rs      the descriptor of sockets  exit.rs       threads that outlive the interpreter
 //!                that several threads may use
 //! ```
 //!
@@ -82,5 +82,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     replay::register(module)?;
     topics::register(module)?;
     module.add_class::<access::AllowList>()?;
-    exit::register(module)
+    reaper::register(module)
 }

@@ -4,8 +4,6 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::exit::PythonCode;
-
 /// Returns `result`, with the error of the engine as an exception of `tautline_zmq.errors`. `waits`
 /// is true if the method waits as long as the socket's options allow.
 #[inline(always)]
@@ -27,7 +25,6 @@ pub(crate) fn named<T>(
 fn convert(socket: &Bound<'_, PyAny>, method: &'static str, waits: bool, error: PyErr) -> PyErr {
     static CONVERT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = socket.py();
-    let _calls = PythonCode::enter(py);
     let made = CONVERT
         .get_or_try_init(py, || py.import("tautline_zmq.errors")?.getattr("convert").map(Bound::unbind))
         .and_then(|convert| convert.bind(py).call1((error.value(py), method, socket, waits)));

@@ -12,7 +12,6 @@ use tautline_core::{Error, Flags, Message};
 
 use crate::buffer::Buffer;
 use crate::enter::{self, DONTWAIT, SNDMORE};
-use crate::exit::PythonCode;
 use crate::frame::Frame;
 use crate::reaper;
 use crate::transfer::{attempt, bytes_of, send_slice};
@@ -48,7 +47,7 @@ impl<'py> Part<'py> {
         }
         let buffer = Buffer::of(data)?;
         if !copy && buffer.len() >= COPY_THRESHOLD {
-            return Ok(Part::Message(reaper::lend(py, buffer, None)?));
+            return Ok(Part::Message(reaper::lend(py, buffer, None)));
         }
         Ok(Part::Buffer(buffer))
     }
@@ -121,7 +120,6 @@ fn parts_of<'py>(parts: &Bound<'py, PyAny>, copy: bool) -> PyResult<Vec<Part<'py
     if parts.is_instance_of::<PyBytes>() || parts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("the parts of a message are an iterable of bytes, such as a list"));
     }
-    let _calls = PythonCode::enter(parts.py());
     let parts: Vec<_> = parts.try_iter()?.map(|part| Part::of(&part?, copy)).collect::<PyResult<_>>()?;
     if parts.is_empty() {
         return Err(PyValueError::new_err("a message has at least one part"));
@@ -188,7 +186,6 @@ pub(crate) fn try_send_multipart(
 /// Returns a `tautline_zmq.Frame` with a received part.
 fn frame_of(py: Python<'_>, message: Message) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let _calls = PythonCode::enter(py);
     let class = CLASS
         .get_or_try_init(py, || py.import("tautline_zmq._frame")?.getattr("Frame").map(Bound::unbind))?;
     let object = class.bind(py).call0()?;

@@ -12,7 +12,6 @@ use tautline_core::Error as EngineError;
 
 use crate::context;
 use crate::errors;
-use crate::exit::PythonCode;
 
 /// Time after which a waiting caller lets signal handlers run, and callers of other threads enter.
 const SLICE: Duration = Duration::from_millis(50);
@@ -208,7 +207,6 @@ fn closed(py: Python<'_>) -> PyErr {
 #[cold]
 fn raised(py: Python<'_>, number: i32, text: &str) -> PyErr {
     static MADE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let _calls = PythonCode::enter(py);
     let made = MADE
         .get_or_try_init(py, || py.import("tautline_zmq._beyond")?.getattr("made").map(Bound::unbind))
         .and_then(|made| made.bind(py).call1((number, text)));

@@ -9,7 +9,6 @@ use pyo3::types::{PyInt, PyList};
 use tautline_abi::native::{PollEntry, PollFailure, Refusal, Target, poll};
 use tautline_core::{Error, fd};
 
-use crate::exit::PythonCode;
 use crate::socket::Socket;
 use crate::{enter, errors};
 
@@ -29,7 +28,6 @@ fn zmq_poll<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let mut entries = Vec::new();
     let mut objects = Vec::new();
-    let calls = PythonCode::enter(py);
     for pair in sockets.try_iter()? {
         let (object, events): (Bound<'_, PyAny>, c_int) = pair?.extract()?;
         // Bits above those of a poll entry have no meaning.
@@ -37,7 +35,6 @@ fn zmq_poll<'py>(
         entries.push(PollEntry { target: target(py, &object)?, events, revents: 0 });
         objects.push(object);
     }
-    drop(calls);
     let ready = PyList::empty(py);
     if entries.is_empty() || wait(py, &mut entries, timeout)? == 0 {
         return Ok(ready);

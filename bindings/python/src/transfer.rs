@@ -16,7 +16,6 @@ use tautline_core::{Error, Flags, Message};
 use crate::buffer::Buffer;
 use crate::enter::{self, DONTWAIT, SNDMORE};
 use crate::errors;
-use crate::exit::PythonCode;
 use crate::frame::{Frame, Tracking};
 
 /// Bodies above this length are copied without the interpreter lock.
@@ -79,7 +78,7 @@ pub(crate) fn send(
     }
     let tracking = if way.track { Some(Tracking::new(py)?) } else { None };
     let event = tracking.as_ref().map(|tracking| tracking.event.clone_ref(py));
-    send_message(py, handle, crate::reaper::lend(py, buffer, event)?, flags)?;
+    send_message(py, handle, crate::reaper::lend(py, buffer, event), flags)?;
     Ok(tracking.map(|tracking| tracking.tracker))
 }
 
@@ -129,7 +128,6 @@ pub(crate) fn send_multipart(
 
 /// Returns the parts of a message. `TypeError` if one of them has no buffer.
 pub(crate) fn collect_parts<'py>(parts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let _calls = PythonCode::enter(parts.py());
     let parts: Vec<_> = parts.try_iter()?.collect::<PyResult<_>>()?;
     for (index, part) in parts.iter().enumerate() {
         if part.is_instance_of::<PyBytes>() || part.is_instance_of::<Frame>() || Buffer::of(part).is_ok() {
@@ -196,7 +194,6 @@ pub(crate) fn recv_frame(
 
 /// Returns a `zmq.Frame` with a received part.
 fn frame_of(py: Python<'_>, message: Message, track: bool) -> PyResult<Bound<'_, PyAny>> {
-    let _calls = PythonCode::enter(py);
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || py.import("zmq")?.getattr("Frame").map(Bound::unbind))?;
     let object = class.bind(py).call0()?;

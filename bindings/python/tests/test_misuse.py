@@ -1,11 +1,12 @@
 """Programs that break the rules get exceptions. They do not crash and do not hang."""
 
 import errno
+import sys
 import threading
 import unittest
 
 import zmq
-from support import ProgramTest, SocketTest
+from support import PATIENCE, ProgramTest, SocketTest
 
 START = """
 import gc, os, sys, threading, time, zmq
@@ -46,8 +47,45 @@ class ExitTest(ProgramTest):
             "for _ in range(2): threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.1)"
         )
 
+    def test_exit_while_a_thread_is_in_python_code_of_a_call(self):
+        # Each call runs `stay`, which never returns.
+        calls = {
+            "send_many": "push.send_many(stay() for _ in range(2))",
+            "send_multipart": "push.send_multipart(stay() for _ in range(2))",
+            "flags": "push.send(b'x', Stays())",
+            "option": "push.get(Stays())",
+            "room": "pull.recv_into(bytearray(3), nbytes=Stays())",
+            "poll": "zmq.zmq_poll(stay() for _ in range(2))",
+            "finalizer": "push.send_multipart(Finalized() and b'' for _ in range(2))",
+        }
+        if sys.version_info >= (3, 12):
+            calls["buffer"] = "push.send(Stays())"
+            calls["lent buffer"] = "push.send(Stays(), copy=False)"
+        for name, call in calls.items():
+            with self.subTest(name):
+                self.run_program(
+                    START + "inside = threading.Event()\ndef stay(*_):\n    inside.set()\n    while True: time.sleep(0.0001)\n"
+                    "class Stays:\n    __index__ = __buffer__ = stay\nclass Finalized:\n    __del__ = stay\n"
+                    f"threading.Thread(target=lambda: {call}, daemon=True).start()\nassert inside.wait({PATIENCE})"
+                )
+
+    def test_exit_while_the_finalizer_of_a_sent_buffer_waits(self):
+        self.run_program(
+            START + "inside = threading.Event()\nclass Body(bytes):\n    def __del__(self):\n        inside.set()\n"
+            "        while True: time.sleep(1000)\n"
+            f"push.send(Body(100_000), copy=False)\npull.recv()\nassert inside.wait({PATIENCE})"
+        )
+
     def test_frames_that_outlive_the_interpreter(self):
         self.run_program(START + "push.send(bytes(100_000), copy=False)\nsys.kept = pull.recv(copy=False), push, pull, context")
+
+    def test_dropped_context_is_terminated(self):
+        self.run_program(
+            "import gc, os, time, zmq, zmq.asyncio\nthreads = lambda: len(os.listdir('/proc/self/task'))\nbefore = threads()\n"
+            "for kind in (zmq.Context, zmq.asyncio.Context):\n    context = kind()\n    socket = context.socket(zmq.PUSH)\n"
+            "    socket.bind('tcp://127.0.0.1:*')\n    socket.close()\n    assert threads() > before\n    del socket, context\n"
+            "    gc.collect()\nwhile threads() > before: time.sleep(0.01)"
+        )
 
     def test_import_in_a_subinterpreter_fails_with_an_exception(self):
         source = """
@@ -113,6 +151,33 @@ class ForkTest(ProgramTest):
             "assert select.select([readiness], [], [], 30)[0]\nassert pull.recv() == b'waited for'",
             "import select\nfrom tautline_zmq._native import Readiness\nreadiness = Readiness(pull)\n"
             "while readiness.arm(1) != Readiness.WAITING: pass\npush.send(b'waited for')\n",
+        )
+
+    def test_child_that_ends_in_a_thread_after_a_send_without_a_copy(self):
+        # Only the last Python thread of the child ends, so its interpreter does not exit.
+        self.run_program(
+            f"""
+import os, signal, sys, threading, zmq
+def fork():
+    child = os.fork()
+    if not child:
+        signal.alarm({PATIENCE})
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://a")
+        push.connect("inproc://a")
+        push.send(bytes(100_000), copy=False)
+        pull.recv()
+        context.destroy(0)
+        sys.exit()
+    statuses.append(os.waitpid(child, 0)[1])
+statuses = []
+for _ in range(5):
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+assert statuses == [0] * 5, statuses
+"""
         )
 
     def test_fork_while_threads_are_inside_of_sockets(self):
