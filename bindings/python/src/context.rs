@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -136,6 +137,25 @@ impl Context {
         }
         self.closed.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Terminates the context in a thread of its own. A finalizer must not wait for the sockets of the
+    /// context, because their finalizers may follow in the same thread.
+    fn _term_in_background(&self) {
+        let Some(opened) = self.opened.get() else { return };
+        if opened.process != std::process::id() || self.closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let address = opened.address;
+        let term = move || loop {
+            // SAFETY: an address of `made`, which `zmq_ctx_new` has returned.
+            let status = unsafe { zmq_ctx_term(std::ptr::with_exposed_provenance_mut(address)) };
+            if status == 0 || zmq_errno() != Error::Interrupted.errno() {
+                return;
+            }
+        };
+        // Without memory for a thread, the context leaks.
+        let _ = thread::Builder::new().name("tautline-term".into()).spawn(term);
     }
 
     /// Sets an option of the context, zmq_ctx_set(3).

@@ -380,6 +380,34 @@ class LifetimeTest(SyncTest):
         self.assertEqual([warning.category for warning in caught], [ResourceWarning])
         self.assertIn("unclosed socket <Socket PULL>", str(caught[0].message))
 
+    def test_forgotten_context_is_terminated_with_a_warning(self):
+        source = """
+import gc, os, time, warnings, tautline_zmq as t
+from tautline_zmq import aio
+def threads():
+    return len(os.listdir("/proc/self/task"))
+class Owner:
+    pass
+before = threads()
+for kind in t.Context, aio.Context:
+    for is_open in False, True:
+        owner = Owner()
+        owner.owner, owner.context = owner, kind()
+        owner.socket = owner.context.socket(t.PUSH)
+        owner.socket.bind("tcp://127.0.0.1:*")
+        assert threads() > before
+        if not is_open:
+            owner.socket.close()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del owner
+            gc.collect()
+        print(*sorted(str(warning.message).split()[1] for warning in caught))
+        while threads() > before:
+            time.sleep(0.01)
+"""
+        self.assertEqual(run_program(self, source).splitlines(), ["context", "context socket"] * 2)
+
     def test_with_block_sends_what_is_queued(self):
         receiver = self.open(PULL)
         endpoint = receiver.bind("tcp://127.0.0.1:*")

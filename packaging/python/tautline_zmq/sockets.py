@@ -466,6 +466,13 @@ class ContextBase(_native.Context, Generic[S]):
             self._close_sockets_after(kind)
             self.term()
 
+    def __del__(self, warn: Any = warnings.warn, is_finalizing: Any = sys.is_finalizing) -> None:
+        # `_pid` is missing if the constructor has failed. A forked child leaves the contexts of its parent alone.
+        if is_finalizing() or self.closed or getattr(self, "_pid", None) != os.getpid():
+            return
+        warn(f"unclosed context {self!r}", ResourceWarning, source=self)
+        self._term_in_background()
+
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._sockets)} sockets"
         return f"<{type(self).__name__}, {state}>"
