@@ -2,6 +2,7 @@
 
 import errno
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -179,6 +180,43 @@ for _ in range(5):
 assert statuses == [0] * 5, statuses
 """
         )
+
+    def test_buffer_that_is_released_after_the_last_python_thread_of_a_child(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_program(
+                f"""
+import os, signal, sys, threading, time, zmq
+endpoint = "ipc://{folder}/x"
+released, release = os.pipe()
+class Body(bytes):
+    def __del__(self):
+        os.write(release, b"released")
+def fork():
+    children.append(os.fork())
+    if not children[0]:
+        signal.alarm({PATIENCE})
+        context = zmq.Context()
+        push = context.socket(zmq.PUSH)
+        push.connect(endpoint)
+        push.send(Body(100_000), copy=False)
+        sys.kept = context, push
+        sys.exit()
+children = []
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+child = children[0]
+os.close(release)
+# The first thread of the child has ended, and the engine's threads go on.
+while open(f"/proc/{{child}}/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.01)
+with zmq.Context() as context, context.socket(zmq.PULL) as pull:
+    pull.bind(endpoint)
+    assert len(pull.recv()) == 100_000
+    assert os.read(released, 100) == b"released"
+os.kill(child, signal.SIGKILL)
+assert os.waitpid(child, 0)[1] == signal.SIGKILL
+"""
+            )
 
     def test_fork_while_threads_are_inside_of_sockets(self):
         self.run_program(
