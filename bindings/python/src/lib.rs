@@ -10,6 +10,8 @@
 //!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
 //!  functions.rs  functions of the module    errors.rs     exceptions
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
+//!  burst.rs      calls of zmq.asyncio that complete at once
+//!  turns.rs      fairness of asynchronous sockets
 //!  owned.rs      values of the crate `tautline`: replay.rs, topics.rs, access.rs
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
@@ -30,6 +32,7 @@
 mod access;
 mod batch;
 mod buffer;
+mod burst;
 mod context;
 mod draft;
 mod enter;
@@ -52,6 +55,7 @@ mod replay;
 mod socket;
 mod topics;
 mod transfer;
+mod turns;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -74,6 +78,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<frame::Frame>()?;
     module.add_class::<native_socket::NativeSocket>()?;
     module.add_class::<native_sync::SyncSocket>()?;
+    module.add_class::<burst::Burst>()?;
     #[cfg(target_os = "linux")]
     module.add_class::<readiness::Readiness>()?;
     poll::register(module)?;

@@ -1,7 +1,7 @@
 """Makes `zmq.asyncio.Socket` faster on any libzmq. `patch` replaces five of its methods.
 
 If pyzmq runs on the native backend, `backend._asyncio` replaces four more, which wait by the
-engine's descriptors in place of ZMQ_FD.
+engine's descriptors in place of ZMQ_FD, and `_native.Burst` is the first fast path.
 
 The methods have two fast paths: a call that completes at once, and a single `recv` or
 `recv_multipart` that waits. They do the same steps as pyzmq in the same order, but read
@@ -126,6 +126,10 @@ class _Burst:
         self.long = True
         return True
 
+    def begin(self):
+        """Begins a turn."""
+        self.calls = 0
+
     def turn(self):
         """Runs in the next turn of the loop after the clock started."""
         self.calls = 0
@@ -177,8 +181,25 @@ def _cancel_again(task):
     return True
 
 
+class _Waiting(asyncio.Future):
+    """The future of a call that waits. If it is cancelled, the call leaves its queue."""
+
+    def cancel(self, *arguments, **keywords):
+        is_cancelled = super().cancel(*arguments, **keywords)
+        if is_cancelled:
+            _leave(self.queue, self)
+        return is_cancelled
+
+
+def _leave(queue, future):
+    for event in queue:
+        if event.future is future:
+            queue.remove(event)
+            return
+
+
 # As pyzmq's futures print it.
-_Turn.__name__ = _Turn.__qualname__ = "Future"
+_Turn.__name__ = _Turn.__qualname__ = _Waiting.__name__ = _Waiting.__qualname__ = "Future"
 
 
 def _methods(cls, zmq, _future, has_args, is_native):
@@ -188,12 +209,14 @@ def _methods(cls, zmq, _future, has_args, is_native):
     Future, running_loop, current_task = asyncio.Future, asyncio._get_running_loop, asyncio.current_task
     slow_recv, slow_recv_multipart, slow_send, slow_send_multipart, slow_handle_events = (getattr(cls, name) for name in _METHODS)
     no_args = {"args": ()} if has_args else {}
+    if is_native:
+        from tautline_zmq._native import Burst
 
     def burst_of(self):
         """Returns the burst of a socket. False if pyzmq's methods serve the socket."""
         known = type(self._shadow_sock) is Blocking and _overrides_nothing(self, cls)
         if known and is_native:
-            known = _Burst(0)
+            known = Burst(self._shadow_sock)
         elif known:
             try:
                 # A REQ or REP that drops an invalid message raises Again in pyzmq, because
@@ -208,20 +231,30 @@ def _methods(cls, zmq, _future, has_args, is_native):
     def wait(self, waiting, kind, message, kwargs, timeout):
         """Queues a call and returns its future."""
         milliseconds = self._shadow_sock.get(timeout)
-        future = Future(loop=running_loop())
-        timer = self._add_timeout(future, milliseconds * 1e-3) if milliseconds >= 0 else NoTimer
-        event = FutureEvent(future=future, kind=kind, kwargs=kwargs, msg=message, timer=timer, **no_args)
-        waiting.append(event)
-        future.add_done_callback(partial(discard, waiting, event))
+        future = _Waiting(loop=running_loop())
+        future.queue = waiting
+        timer = NoTimer
+        if milliseconds >= 0:
+            timer = self._add_timeout(future, milliseconds * 1e-3)
+            future.add_done_callback(partial(_leave, waiting))
+        waiting.append(FutureEvent(future=future, kind=kind, kwargs=kwargs, msg=message, timer=timer, **no_args))
         return future
 
-    def discard(waiting, event, future):
-        """Removes a call that was cancelled or timed out."""
-        if waiting:
-            try:
-                waiting.remove(event)
-            except ValueError:
-                pass
+    def queue(self, waiting, kind, kwargs, events, loop):
+        """Queues a call that receives, and waits for a message. `events` are the events of the socket."""
+        state = self.__dict__
+        future = wait(self, waiting, kind, None, kwargs, RCVTIMEO)
+        state["_state"] = watched = self._state | POLLIN
+        if self._current_loop is not loop:
+            # Registers the descriptor.
+            self._get_loop()
+        watch = state.get("_watch")
+        if watch:
+            if events & watched or watch.arm(watched):
+                watch.schedule()
+        elif events & watched:
+            self._call_later(0, self._handle_events)
+        return future
 
     def received(burst, loop, socket, kind, message):
         """Returns the future of a message. The parts of a message are received in one turn."""
@@ -230,7 +263,7 @@ def _methods(cls, zmq, _future, has_args, is_native):
             try:
                 if kind != "recv" or not socket.get(RCVMORE):
                     future = _Turn(loop=loop)
-                    burst.calls = 0
+                    burst.begin()
             except ZMQError:
                 # The context was terminated.
                 pass
@@ -252,7 +285,7 @@ def _methods(cls, zmq, _future, has_args, is_native):
         if waiting or waiting is None or flags != 0 or not burst or loop is None:
             return slow(self, flags, copy, track)
         socket, events = self._shadow_sock, None
-        if burst.calls >= burst.eager and not self._state and not _cancelled:
+        if (is_native or burst.calls >= burst.eager) and not self._state and not _cancelled:
             try:
                 if is_native and copy and not track:
                     message = socket._try_recv() if kind == "recv" else socket._try_recv_multipart()
@@ -285,23 +318,36 @@ def _methods(cls, zmq, _future, has_args, is_native):
             except Exception as error:
                 return failed(loop, error)
             return received(burst, loop, socket, kind, message)
-        future = wait(self, waiting, kind, None, {"flags": flags, "copy": copy, "track": track}, RCVTIMEO)
-        state["_state"] = watched = self._state | POLLIN
-        if self._current_loop is not loop:
-            # Registers the descriptor.
-            self._get_loop()
-        watch = state.get("_watch")
-        if watch:
-            if events & watched or watch.arm(watched):
-                watch.schedule()
-        elif events & watched:
-            self._call_later(0, self._handle_events)
-        return future
+        return queue(self, waiting, kind, {"flags": flags, "copy": copy, "track": track}, events, loop)
+
+    def complete(self, kind, quick):
+        """Receives a message that has arrived, or waits for one. Returns `None` if the caller has to decide."""
+        burst = self.__dict__.get("_burst")
+        if not burst or self._state or _cancelled:
+            return None
+        loop = running_loop()
+        try:
+            future = quick(burst, loop)
+        except ZMQError:
+            return None
+        except Exception as error:
+            return failed(loop, error)
+        if future is None:
+            return queue(self, self._recv_futures, kind, {"flags": 0, "copy": True, "track": False}, 0, loop)
+        return future or None
 
     def recv(self, flags=0, copy=True, track=False):
+        if is_native and not flags and copy and not track:
+            future = complete(self, "recv", Burst.recv)
+            if future is not None:
+                return future
         return receive(self, "recv", slow_recv, flags, copy, track)
 
     def recv_multipart(self, flags=0, copy=True, track=False):
+        if is_native and not flags and copy and not track:
+            future = complete(self, "recv_multipart", Burst.recv_multipart)
+            if future is not None:
+                return future
         return receive(self, "recv_multipart", slow_recv_multipart, flags, copy, track)
 
     def transmit(self, kind, slow, message, flags, copy, track, kwargs):
@@ -326,7 +372,7 @@ def _methods(cls, zmq, _future, has_args, is_native):
         else:
             # The parts of a message are sent in one turn.
             if burst.ends(loop) and not flags & SNDMORE:
-                burst.calls = 0
+                burst.begin()
                 future = _Turn(loop=loop)
             else:
                 future = Future(loop=loop)
@@ -337,6 +383,15 @@ def _methods(cls, zmq, _future, has_args, is_native):
         return future
 
     def send(self, data, flags=0, copy=True, track=False, **kwargs):
+        if is_native and not (flags or track or kwargs or self._state):
+            burst = self.__dict__.get("_burst")
+            if burst:
+                try:
+                    future = burst.send(running_loop(), data)
+                except ZMQError:
+                    future = None
+                if future:
+                    return future
         return transmit(self, "send", slow_send, data, flags, copy, track, kwargs)
 
     def send_multipart(self, msg_parts, flags=0, copy=True, track=False, **kwargs):
@@ -363,7 +418,7 @@ def _methods(cls, zmq, _future, has_args, is_native):
         burst, waiting, watched = self.__dict__.get("_burst"), self._recv_futures, self._state
         if not burst or self._send_futures or watched & ~POLLIN:
             return slow_handle_events(self, fd, events)
-        burst.calls = 0
+        burst.begin()
         event = waiting[0] if waiting else None
         if event and (event.kind != "recv" and event.kind != "recv_multipart" or event.future.done()) or watched and not event:
             return slow_handle_events(self, fd, events)
