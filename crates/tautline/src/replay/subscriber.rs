@@ -3,15 +3,21 @@
 mod repair;
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::task::{self, Poll};
 use std::time::{Duration, Instant};
+
+use tautline_core::poller::POLLIN;
 
 use super::{EPOCH_ONLY, Epoch, decode, epoch_of, protection};
 use crate::error::{Error, Result};
-use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
+use crate::{Builder, Context, Dealer, Message, Multipart, Sub, aio, kind};
 use repair::{AnswerPart, Repair};
 
 /// Default time limit for an answer of the ring.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Number of received messages after which a task lets other tasks run.
+const STEPS: u32 = 256;
 /// Maximum number of topics for [`Start::LastOfEachTopic`].
 const MOST_TOPICS: usize = 65_536;
 
@@ -174,10 +180,11 @@ impl ReliableSubBuilder {
 }
 
 /// A SUB that checks the numbers of a [`ReliablePub`](super::ReliablePub), or of any publisher with
-/// the same protocol, and requests missing messages; see [`replay`](super).
+/// the same protocol, and requests missing messages; see [`replay`](super). With an [`aio::Sub`] it
+/// serves async programs.
 #[derive(Debug)]
-pub struct ReliableSub {
-    socket: Sub,
+pub struct ReliableSub<S = Sub> {
+    socket: S,
     repair: Repair,
     prefixes: Vec<Vec<u8>>,
     /// Expected number of the next message.
@@ -216,6 +223,7 @@ enum RingRequest {
     RestartCheck,
 }
 
+/// For threads.
 impl ReliableSub {
     /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> ReliableSubBuilder {
@@ -251,10 +259,7 @@ impl ReliableSub {
                 return Ok(Some(delivery));
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let came = match self.repair.is_pending() {
-                true => self.take_answer(left)?,
-                false => self.take_live(left)?,
-            };
+            let came = self.step(left)?;
             if !came && left == Some(Duration::ZERO) && self.ready.is_empty() {
                 return Ok(None);
             }
@@ -269,6 +274,126 @@ impl ReliableSub {
         self.recv_within(Duration::ZERO)
     }
 
+    /// Converts the subscriber for an async program.
+    #[must_use]
+    pub fn into_async(self) -> ReliableSub<aio::Sub> {
+        self.with_other(Sub::into_async)
+    }
+}
+
+/// For tasks.
+impl ReliableSub<aio::Sub> {
+    /// Receives the next delivery.
+    ///
+    /// Cancel safe: if the future is dropped early, no delivery was taken.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # smol::block_on(async {
+    /// use tautline::Context;
+    /// use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start};
+    ///
+    /// let context = Context::new();
+    /// let mut publisher = ReliablePub::new(&context)?.into_async();
+    /// let (live, ring) = (publisher.bind("tcp://127.0.0.1:*")?, publisher.serve("tcp://127.0.0.1:*")?);
+    /// publisher.send("prices/gold", "1980").await?;
+    ///
+    /// let subscriber = ReliableSub::builder(&context).subscribe("prices/").start(Start::Oldest);
+    /// let mut subscriber = subscriber.connect(&live, &ring)?.into_async();
+    /// assert!(matches!(subscriber.recv().await?, Delivery::Message(_)));
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::Terminated`], or [`Error::Os`] if the thread for the answer timeout cannot be
+    /// created.
+    pub async fn recv(&mut self) -> Result<Delivery> {
+        let mut steps = 0_u32;
+        loop {
+            if let Some(delivery) = self.ready.pop_front() {
+                return Ok(delivery);
+            }
+            if !self.step(Some(Duration::ZERO))? {
+                let wait = WaitGuard(self);
+                poll_fn(|cx| wait.0.poll_wait(cx)).await?;
+            }
+            // Messages of other topics may arrive without end. Other tasks need their turn.
+            steps += 1;
+            if steps.is_multiple_of(STEPS) {
+                yield_once().await;
+            }
+        }
+    }
+
+    /// Returns the next delivery, without waiting. `None` if there is no delivery yet.
+    ///
+    /// # Errors
+    /// Returns [`Error::Terminated`].
+    pub fn try_recv(&mut self) -> Result<Option<Delivery>> {
+        while self.ready.is_empty() && self.step(Some(Duration::ZERO))? {}
+        Ok(self.ready.pop_front())
+    }
+
+    /// Converts the subscriber for a thread.
+    #[must_use]
+    pub fn into_blocking(self) -> ReliableSub {
+        self.with_other(aio::Sub::into_blocking)
+    }
+
+    fn poll_wait(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<()>> {
+        match self.repair.is_pending() {
+            true => self.repair.poll_part(cx),
+            false => self.socket.poll_wait(cx, POLLIN),
+        }
+    }
+}
+
+/// A wait in progress. If it is dropped early, it restores the state before the wait.
+struct WaitGuard<'a>(&'a mut ReliableSub<aio::Sub>);
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        self.0.socket.stop_waiting();
+        self.0.repair.stop_waiting();
+    }
+}
+
+/// Lets the executor run other tasks.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+impl<S: AsMut<Sub>> ReliableSub<S> {
+    /// Replaces the socket by its other form.
+    fn with_other<T>(self, convert: impl FnOnce(S) -> T) -> ReliableSub<T> {
+        ReliableSub {
+            socket: convert(self.socket),
+            repair: self.repair,
+            prefixes: self.prefixes,
+            next: self.next,
+            last_live: self.last_live,
+            last_kept: self.last_kept,
+            repeated: self.repeated,
+            epoch: self.epoch,
+            request: self.request,
+            starting: self.starting,
+            held: self.held,
+            ready: self.ready,
+            newest: self.newest,
+            statistics: self.statistics,
+        }
+    }
+
     /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics
@@ -276,8 +401,16 @@ impl ReliableSub {
 
     /// Returns the SUB, for its options and monitor. Messages that you receive from it directly
     /// count as lost.
-    pub fn socket(&mut self) -> &mut Sub {
+    pub fn socket(&mut self) -> &mut S {
         &mut self.socket
+    }
+
+    /// Takes a live message or a part of the ring's answer within `left`. True if one arrived.
+    fn step(&mut self, left: Option<Duration>) -> Result<bool> {
+        match self.repair.is_pending() {
+            true => self.take_answer(left),
+            false => self.take_live(left),
+        }
     }
 
     fn ask(&mut self, from: u64) -> Result<()> {
@@ -291,10 +424,11 @@ impl ReliableSub {
 
     /// Takes a live message within `left`. True if one arrived.
     fn take_live(&mut self, left: Option<Duration>) -> Result<bool> {
-        if !self.socket.wait_readable(left)? {
+        let socket = self.socket.as_mut();
+        if !socket.wait_readable(left)? {
             return Ok(false);
         }
-        let message = match self.socket.try_recv_multipart() {
+        let message = match socket.try_recv_multipart() {
             Err(Error::WouldBlock) => return Ok(false),
             outcome => outcome?,
         };
@@ -413,7 +547,7 @@ impl ReliableSub {
                     _ if self.request == RingRequest::RestartCheck => {
                         self.handle_restart(self.held_epoch())?
                     }
-                    Some(from) if !self.socket.wait_readable(Duration::ZERO)? => self.ask(from)?,
+                    Some(from) if !self.socket.as_mut().wait_readable(Duration::ZERO)? => self.ask(from)?,
                     _ => self.continue_live(),
                 }
             }
