@@ -139,8 +139,8 @@ impl Exchange<'_> {
     }
 
     /// True if the end of `--for` cuts off messages that the user has given: messages of a list, or
-    /// a message that was read and could not be sent. A repeated list has no end, so nothing of it is
-    /// cut off.
+    /// a message that was read and could not be sent. A repeated list has no end, so nothing of it
+    /// is cut off.
     fn has_unsent_work(&self) -> bool {
         let repeats = matches!(self.source, Some(Source::Given { endless: true, .. }));
         !repeats && self.source_is_finite()

@@ -41,8 +41,8 @@ pub enum Error {
     /// A call that never waits cannot succeed now: no message is queued, or every peer is at its
     /// high-water mark. Try again later.
     WouldBlock,
-    /// A time limit has passed: the send or receive timeout of the socket, or the limit in the call.
-    /// Try again, or give up. The C library returns the same errno as for [`Error::WouldBlock`].
+    /// A time limit has passed: the send or receive timeout of the socket, or the limit in the
+    /// call. Try again, or give up. The C library returns the errno of [`Error::WouldBlock`].
     TimedOut,
     /// The context was terminated. Close the socket and end.
     Terminated,

@@ -192,8 +192,8 @@ impl<K: Kind> Socket<K> {
         self.send_multipart([Frame::from(peer), frame.into()])
     }
 
-    /// Sends a message of several parts to this peer, as [`send_to`](Self::send_to) does: either all
-    /// parts or none. A reply to a REQ begins with an empty part.
+    /// Sends a message of several parts to this peer, as [`send_to`](Self::send_to) does: either
+    /// all parts or none. A reply to a REQ begins with an empty part.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).

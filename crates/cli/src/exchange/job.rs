@@ -205,8 +205,8 @@ impl Job {
         if !all.is_empty() && !args.file.is_empty() {
             return Err(Failure::usage("messages come either from the command line or from --file"));
         }
-        let parts = all.iter().map(Vec::as_slice).chain(prefix.as_ref().map(std::slice::from_ref));
-        parts.map(|parts| check_sizes(parts)).collect::<Result<()>>()?;
+        all.iter().try_for_each(|parts| check_sizes(parts))?;
+        prefix.iter().map(std::slice::from_ref).try_for_each(check_sizes)?;
         let endless = interval.is_some() || self.count.is_some() || self.kind == SocketType::Rep;
         if !all.is_empty() {
             self.source = Some(Source::Given { messages: all, next: 0, endless });

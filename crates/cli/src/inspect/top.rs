@@ -92,8 +92,8 @@ impl Raw {
         self.output.write_all(ENTER)
     }
 
-    /// Stops the process until it is continued, as Ctrl-Z does for other programs. Signals the whole
-    /// process group: the shell waits for all of it.
+    /// Stops the process until it is continued, as Ctrl-Z does for other programs. Signals the
+    /// whole process group, because the shell waits for all of it.
     fn suspend(&mut self) -> io::Result<()> {
         self.give_back();
         kill_current_process_group(Signal::TSTP)?;

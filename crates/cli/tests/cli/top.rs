@@ -128,7 +128,7 @@ fn suspend_gives_the_terminal_back_until_the_process_continues() {
         let world = World::new();
         let (program, window) = terminal_of(24, 80);
         let mut command = world.command(&["top"]);
-        // A group of its own: Ctrl-Z stops the whole process group.
+        // Use a separate group, because Ctrl-Z stops the whole process group.
         command.process_group(0);
         command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
         let (top, screen) = (Running::start(command), vt100::Parser::new(24, 80, 0));

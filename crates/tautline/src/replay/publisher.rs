@@ -176,7 +176,8 @@ impl ReliablePub<aio::Pub> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`aio::Socket::send`]. A failed message gets no number and is not kept.
+    /// Returns the errors of [`aio::Socket::send`]. A failed message gets no number and is not
+    /// kept.
     pub async fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
         let mut message = KeptMessage { number: self.next, topic: topic.into(), body: body.into() };
         let ring = &self.ring;
