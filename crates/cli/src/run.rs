@@ -71,7 +71,9 @@ pub fn run(args: &Run) -> Result<()> {
     let signals = Signals::new(PASSED_ON)
         .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
     // The main thread, because the kernel ties the process to the thread that starts it.
-    let child = command.spawn().map_err(|error| Failure::file(&path, &error))?;
+    let child = command.spawn().map_err(|error| {
+        Failure::failed(format!("{}: cannot start it by /proc/self/exe: {error}", path.display()))
+    })?;
     let pid = Pid::from_child(&child);
     thread::spawn(move || forward_signals(signals, pid));
     let proof = LibraryCheck::begin(child.id(), &library, args.quiet, args.verbose);
