@@ -138,7 +138,7 @@ impl Bridge {
         for route in bridge.config.routes.clone() {
             bridge.begin(route, None, Arc::default())?;
         }
-        notice!("{} routes are running", bridge.routes.len());
+        notice!("routes running: {}", bridge.routes.len());
         Ok(Some(bridge))
     }
 
@@ -188,7 +188,7 @@ impl Bridge {
                         Err(fault) => Err(fault),
                     };
                     match outcome {
-                        Ok(()) => notice!("reloaded the file: {} routes are running", self.routes.len()),
+                        Ok(()) => notice!("reloaded the file; routes running: {}", self.routes.len()),
                         Err(fault) => {
                             notice!("{}, {fault}; the last valid routes continue", options.config.display());
                         }

@@ -157,7 +157,7 @@ pub struct Link {
     /// Fail (exit code 3) if no message can be sent or received for this time
     #[arg(short = 'w', long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// End successfully after this time
+    /// End after this time. Fails (exit code 3) if given messages are not sent and delivered then
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub lasting: Option<Duration>,
     /// Format of messages, for input and output

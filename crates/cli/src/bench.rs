@@ -262,7 +262,7 @@ fn answer(rep: &mut Rep) -> tautline::Result<()> {
 
 fn timeout_failure(args: &Bench, error: Error) -> Failure {
     match (error, args.timeout) {
-        (Error::WouldBlock, Some(time)) => Failure::new(
+        (Error::TimedOut, Some(time)) => Failure::new(
             Code::Timeout,
             format!("no message arrived for {}", humantime::format_duration(time)),
         )

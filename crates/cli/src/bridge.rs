@@ -6,6 +6,7 @@ use tautline_bridge::{BridgeError, Config, Options};
 
 use crate::args::Bridge;
 use crate::failure::{Failure, Result};
+use crate::inspect::units::many;
 use tautline_names::NamesConfig;
 
 /// Runs `taut names --serve` until a signal arrives.
@@ -19,7 +20,8 @@ pub fn run(args: &Bridge) -> Result<()> {
     let failure = |fault: BridgeError| Failure::failed(format!("{}, {fault}", args.config.display()));
     if args.check {
         let config = Config::load(&args.config).map_err(failure)?;
-        return crate::print(&format!("{}: {} routes\n", args.config.display(), config.routes()));
+        let routes = many(config.routes(), "route");
+        return crate::print(&format!("{}: {routes}\n", args.config.display()));
     }
     if args.stats == Some(Duration::ZERO) {
         return Err(Failure::usage("--stats needs a time above 0"));

@@ -260,6 +260,12 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
             return Err(Failure::usage("--watch needs a terminal")
                 .hint("without --watch, each message is printed on its own line"));
         }
+        if sink::is_dumb() {
+            return Err(Failure::usage(
+                "--watch needs a terminal that can move its cursor, but TERM is dumb",
+            )
+            .hint("without --watch, each message is printed on its own line"));
+        }
         let watch = Watch::new(sink::colours(&io::stdout()));
         job.sink = Sink::new(Form::Watch(Box::new(watch)), Vec::new(), false)?;
     }

@@ -37,9 +37,9 @@ pub struct Config {
     /// Policies by name: a file, or a policy built into the library.
     #[serde(default)]
     pub policies: BTreeMap<String, String>,
-    /// Path of the file, even if it does not exist.
+    /// Path of the file, even if it does not exist. `None` if the user has no home folder.
     #[serde(skip)]
-    path: PathBuf,
+    path: Option<PathBuf>,
 }
 
 /// Saved context. It holds the paths of secret files, never the secrets.
@@ -83,7 +83,9 @@ impl Config {
         let Some(path) = path() else { return Ok(Config::default()) };
         match read_text(&path) {
             Ok(text) => Config::parse(&text, &path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config { path, ..Config::default() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Config { path: Some(path), ..Config::default() })
+            }
             Err(error) => Err(Failure::file(&path, &error)),
         }
     }
@@ -101,36 +103,41 @@ impl Config {
                 return Err(Failure::usage(what).hint("give it one: endpoint = \"tcp://127.0.0.1:5555\""));
             }
         }
-        Ok(Config { path: path.to_owned(), ..config })
+        Ok(Config { path: Some(path.to_owned()), ..config })
     }
 
     /// Returns the context with this name.
     pub fn context(&self, name: &str) -> Result<&Saved> {
         self.contexts.get(name).ok_or_else(|| {
-            let failure = Failure::usage(format!("there is no context {name} in {}", self.path.display()));
             let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
-            match known.as_slice() {
-                [] => failure
-                    .hint(format!("save one there: [contexts.{name}] and below endpoint = \"tcp://...\"")),
-                known => failure.hint(format!("it has {}", known.join(", "))),
-            }
+            let hint = match known.as_slice() {
+                [] => format!("save one there: [contexts.{name}] and below endpoint = \"tcp://...\""),
+                known => format!("it has {}", known.join(", ")),
+            };
+            self.missing("context", name, hint)
         })
     }
 
     /// Returns the public key with this name.
     pub fn key(&self, name: &str) -> Result<&str> {
-        self.keys.get(name).map(String::as_str).ok_or_else(|| {
-            Failure::usage(format!("there is no key {name} in {}", self.path.display()))
-                .hint(format!("save it there: below [keys], {name} = \"its 40 characters\""))
-        })
+        let hint = || format!("save it there: below [keys], {name} = \"its 40 characters\"");
+        self.keys.get(name).map(String::as_str).ok_or_else(|| self.missing("key", name, hint()))
     }
 
     /// Returns the policy with this name.
     pub fn policy(&self, name: &str) -> Result<&str> {
-        self.policies.get(name).map(String::as_str).ok_or_else(|| {
-            Failure::usage(format!("there is no policy {name} in {}", self.path.display()))
-                .hint(format!("save it there: below [policies], {name} = \"FILE\""))
-        })
+        let hint = || format!("save it there: below [policies], {name} = \"FILE\"");
+        self.policies.get(name).map(String::as_str).ok_or_else(|| self.missing("policy", name, hint()))
+    }
+
+    fn missing(&self, what: &str, name: &str, hint: String) -> Failure {
+        match self.path() {
+            Ok(path) => Failure::usage(format!("there is no {what} {name} in {}", path.display())).hint(hint),
+            Err(mut failure) => {
+                failure.what = format!("there is no {what} {name}: {}", failure.what);
+                failure
+            }
+        }
     }
 
     /// Appends a context to the file and leaves the existing text unchanged.
@@ -141,39 +148,39 @@ impl Config {
                 "{name:?} is not a valid name: use letters, digits, `_` and `-`"
             )));
         }
+        let path = self.path()?;
         if self.contexts.contains_key(name) {
-            return Err(Failure::failed(format!(
-                "there is a context {name} in {} already",
-                self.path.display()
-            ))
-            .hint("change it there with an editor"));
+            return Err(Failure::failed(format!("there is a context {name} in {} already", path.display()))
+                .hint("change it there with an editor"));
         }
         let value: toml::Value = endpoints.to_vec().into();
         let text = format!("\n[contexts.{name}]\nendpoints = {value}\n");
-        let folder = self.path.parent().map_or(Ok(()), fs::create_dir_all);
-        let file = folder.and_then(|()| OpenOptions::new().create(true).append(true).open(&self.path));
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let file = folder.and_then(|()| OpenOptions::new().create(true).append(true).open(path));
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::file(&self.path, &error))
+        written.map_err(|error| Failure::file(path, &error))
     }
 
     /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    ///
+    /// # Errors
+    /// The environment names no home folder, so there is no file.
+    pub fn path(&self) -> Result<&Path> {
+        self.path.as_deref().ok_or_else(|| {
+            Failure::failed("the folder for saved contexts, keys and policies is unknown")
+                .hint("set HOME, or XDG_CONFIG_HOME, to the absolute path of a folder")
+        })
     }
 }
 
-/// Returns `$XDG_CONFIG_HOME/taut/config.toml`, or the same path below `
-///
-/// /.config`.
+/// Returns `$XDG_CONFIG_HOME/taut/config.toml`, or `~/.config/taut/config.toml`.
 fn path() -> Option<PathBuf> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("taut/config.toml"))
 }
 
-/// Replaces a leading `
-///
-/// ` by the home folder.
+/// Replaces a leading `~` by the home folder.
 pub fn expand(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), env::var_os("HOME")) {
         (Ok(rest), Some(home)) => Path::new(&home).join(rest),
@@ -200,6 +207,20 @@ mod tests {
         assert!(config.key("other").is_err());
         assert_eq!(config.policy("inside").unwrap(), "~/p.toml");
         assert!(config.policy("other").unwrap_err().to_string().contains("[policies]"));
+    }
+
+    #[test]
+    fn unknown_home_folder_is_told() {
+        let config = Config::default();
+        for failure in [
+            config.context("prices").unwrap_err(),
+            config.key("prices").unwrap_err(),
+            config.policy("inside").unwrap_err(),
+            config.save("prices", &[]).unwrap_err(),
+            config.path().unwrap_err(),
+        ] {
+            assert!(failure.to_string().contains("unknown\n  set HOME"), "{failure}");
+        }
     }
 
     #[test]

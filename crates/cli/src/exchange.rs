@@ -40,6 +40,13 @@ enum NextStep {
     Receive,
 }
 
+/// Time limit of `--for`.
+#[derive(Debug, Clone, Copy)]
+struct Lasting {
+    time: Duration,
+    until: Instant,
+}
+
 /// State of a running job.
 struct Exchange<'a> {
     kind: SocketType,
@@ -59,7 +66,7 @@ struct Exchange<'a> {
     interval: Option<Duration>,
     count: Option<u64>,
     timeout: Option<Duration>,
-    until: Option<Instant>,
+    lasting: Option<Lasting>,
     /// Number of subscriptions still to wait for.
     wait: u64,
     one_way: bool,
@@ -97,22 +104,26 @@ impl Exchange<'_> {
                     break;
                 }
             }
+            // A command of `--through` may run long, so check the other events after each one.
+            let runs_commands = matches!(self.answer, Some(Answer::Through(_)));
             for _ in 0..BATCH {
                 if !self.receive()? {
                     break;
                 }
                 moved = true;
-                if self.turn != NextStep::Free || self.next.is_some() {
+                if self.turn != NextStep::Free || self.next.is_some() || runs_commands {
                     break;
                 }
             }
             if moved {
                 self.progress = now;
             }
-            // Send a finite list of messages completely, if possible.
-            let may_end = self.next.is_some() || !self.source_is_finite();
-            if self.is_done() || (may_end && self.until.is_some_and(|until| now >= until)) {
+            if self.is_done() {
                 return Ok(());
+            }
+            let after = if runs_commands { Instant::now() } else { now };
+            if let Some(lasting) = self.lasting.filter(|lasting| after >= lasting.until) {
+                return if self.has_unsent_work() { Err(self.unfinished(lasting.time)) } else { Ok(()) };
             }
             let due = self.sink.due(now).is_some_and(|time| time.is_zero());
             if moved && !due {
@@ -125,6 +136,14 @@ impl Exchange<'_> {
             self.check_timeout(now)?;
             self.pause(signals, now)?;
         }
+    }
+
+    /// True if the end of `--for` cuts off messages that the user has given: messages of a list, or
+    /// a message that was read and could not be sent. A repeated list has no end, so nothing of it
+    /// is cut off.
+    fn has_unsent_work(&self) -> bool {
+        let repeats = matches!(self.source, Some(Source::Given { endless: true, .. }));
+        !repeats && self.source_is_finite()
     }
 
     fn source_is_finite(&self) -> bool {
@@ -313,21 +332,28 @@ impl Exchange<'_> {
         let Some(timeout) = self.timeout.filter(|timeout| now >= self.progress + *timeout) else {
             return Ok(());
         };
+        Err(self.unfinished(timeout))
+    }
+
+    /// Returns the failure for a job that has not done its work in this time.
+    fn unfinished(&self, time: Duration) -> Failure {
         let what = if self.wait > 0 {
-            "no subscriber connected"
+            "no subscriber connected for"
         } else if self.next.is_some() {
-            "no message could be sent"
+            "no message could be sent for"
         } else if self.kind == SocketType::Req {
-            "no reply arrived"
+            "no reply arrived for"
+        } else if self.source_is_finite() {
+            "not all messages were sent within"
         } else {
-            "no message arrived"
+            "no message arrived for"
         };
-        let mut text = format!("{what} for {}", humantime::format_duration(timeout));
+        let mut text = format!("{what} {}", humantime::format_duration(time));
         if let Some(count) = self.count {
             let so_far = if self.receives() && !self.publishes() { self.received } else { self.sent };
             text += &format!(" ({so_far} of {count} done)");
         }
-        Err(Failure::new(Code::Timeout, text).hint(self.observed.reason()))
+        Failure::new(Code::Timeout, text).hint(self.observed.reason())
     }
 
     /// Waits until there is work.
@@ -340,7 +366,7 @@ impl Exchange<'_> {
             self.timeout
                 .filter(|_| waiting)
                 .map(|timeout| (self.progress + timeout).saturating_duration_since(now)),
-            self.until.and_then(|until| until.checked_duration_since(now)).filter(|time| !time.is_zero()),
+            self.lasting.map(|lasting| lasting.until.saturating_duration_since(now)),
             self.sink.due(now),
             // A ROUTER gets no event when it learns its peer, so poll.
             (write && socket::needs_address(self.kind)).then_some(Duration::from_millis(10)),

@@ -44,7 +44,7 @@ fn written(folder: &Path) -> Result<String> {
 pub fn contexts(args: &Contexts) -> Result<()> {
     let config = Config::load()?;
     if args.path {
-        return crate::print(&format!("{}\n", config.path().display()));
+        return crate::print(&format!("{}\n", config.path()?.display()));
     }
     let mut text = String::new();
     match &args.name {
@@ -66,7 +66,7 @@ pub fn contexts(args: &Contexts) -> Result<()> {
                 text += &format!("@{name:width$}  {}\n", endpoints.join(" "));
             }
             if config.contexts.is_empty() {
-                notice!("taut: no contexts are saved in {}", config.path().display());
+                notice!("taut: no contexts are saved in {}", config.path()?.display());
             }
         }
     }

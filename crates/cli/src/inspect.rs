@@ -15,7 +15,7 @@ pub mod show;
 mod table;
 pub mod tap;
 pub mod top;
-mod units;
+pub mod units;
 pub mod web;
 
 pub use tap::Filter;

@@ -68,8 +68,7 @@ use args::{Cli, Command};
 use failure::{Failure, Result};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match execute(cli.command) {
+    match Cli::try_parse().map_or_else(|answer| print_answer(&answer), |cli| execute(cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             print_failure(&failure);
@@ -104,6 +103,14 @@ fn execute(command: Command) -> Result<()> {
         Command::Man(args) => generate::man(&args),
         other => exchange::run(commands::job(other)?),
     }
+}
+
+/// Prints the help or the version, or ends the process after an error of the command line.
+fn print_answer(answer: &clap::Error) -> Result<()> {
+    if answer.exit_code() != 0 {
+        answer.exit();
+    }
+    answer.print().and_then(|()| io::stdout().flush()).map_err(|error| sink::broken(&error))
 }
 
 /// Prints a failure to standard error.

@@ -11,6 +11,10 @@
 //! then calls Tautline: from a program linked with libzmq.so.5, from the libzmq in a pyzmq wheel,
 //! and from the libzmq in a Node.js addon. `LD_LIBRARY_PATH` starts with its folder, for programs
 //! that load libzmq by name: JNA, .NET, ctypes.
+//!
+//! The program must not outlive `taut`, even if SIGKILL ends `taut`. The kernel can do that, but
+//! only a process itself can request it. So `taut` starts a second `taut`, which makes the request
+//! and then becomes the program by `exec`.
 
 mod library;
 mod library_check;
@@ -19,12 +23,13 @@ mod program;
 
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{self, Child, Command};
 use std::thread;
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -47,14 +52,16 @@ pub fn run(args: &Run) -> Result<()> {
     let [name, arguments @ ..] = args.program.as_slice() else {
         return Err(Failure::usage("the program to run is missing"));
     };
+    if let (Some(parent), Some(library)) = (args.parent, &args.library) {
+        return become_program(parent, library, Path::new(name), arguments);
+    }
     let path = program::find(name)?;
     let library = Library::find(args.library.as_deref())?;
     program::check(&path, &library)?;
-    let mut command = Command::new(&path);
-    command.args(arguments);
-    for (variable, value) in variables(&library) {
-        command.env(variable, value);
-    }
+    // This name works even if the file of `taut` was replaced.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["run", "--parent", &process::id().to_string(), "--library"]).arg(&library.path);
+    command.arg("--").arg(&path).args(arguments);
     if args.observe {
         command.env("TAUT_OBSERVE", "1");
     }
@@ -63,26 +70,49 @@ pub fn run(args: &Run) -> Result<()> {
     }
     let signals = Signals::new(PASSED_ON)
         .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
-    let child = command.spawn().map_err(|error| Failure::file(&path, &error))?;
+    // The main thread, because the kernel ties the process to the thread that starts it.
+    let child = command.spawn().map_err(|error| {
+        Failure::failed(format!("{}: cannot start it by /proc/self/exe: {error}", path.display()))
+    })?;
     let pid = Pid::from_child(&child);
     thread::spawn(move || forward_signals(signals, pid));
     let proof = LibraryCheck::begin(child.id(), &library, args.quiet, args.verbose);
     end(child, &path, &proof, args)
 }
 
+/// Becomes the program. The kernel kills it as soon as the process `parent` has ended.
+fn become_program(parent: i32, library: &Path, path: &Path, arguments: &[OsString]) -> Result<()> {
+    tie_to_parent().map_err(|error| Failure::failed(format!("cannot watch the parent process: {error}")))?;
+    // The request has no effect if the parent has ended before it.
+    if getppid().map(Pid::as_raw_pid) != Some(parent) {
+        return Err(Failure::failed("taut run has ended, so the program was not started"));
+    }
+    let mut command = Command::new(path);
+    command.args(arguments).envs(variables(library));
+    Err(Failure::file(path, &command.exec()))
+}
+
+#[cfg(target_os = "linux")]
+fn tie_to_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tie_to_parent() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Returns the variables for the program. Their existing values follow the new ones.
-fn variables(library: &Library) -> [(&'static str, OsString); 2] {
-    let folder = library.path.parent().unwrap_or(Path::new("/"));
-    [("LD_PRELOAD", library.path.as_os_str()), ("LD_LIBRARY_PATH", folder.as_os_str())].map(
-        |(variable, first)| {
-            let mut value = first.to_owned();
-            if let Some(former) = env::var_os(variable).filter(|former| !former.is_empty()) {
-                value.push(":");
-                value.push(former);
-            }
-            (variable, value)
-        },
-    )
+fn variables(library: &Path) -> [(&'static str, OsString); 2] {
+    let folder = library.parent().unwrap_or(Path::new("/"));
+    [("LD_PRELOAD", library.as_os_str()), ("LD_LIBRARY_PATH", folder.as_os_str())].map(|(variable, first)| {
+        let mut value = first.to_owned();
+        if let Some(former) = env::var_os(variable).filter(|former| !former.is_empty()) {
+            value.push(":");
+            value.push(former);
+        }
+        (variable, value)
+    })
 }
 
 fn end(mut child: Child, path: &Path, proof: &LibraryCheck, args: &Run) -> Result<()> {

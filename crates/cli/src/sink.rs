@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -40,6 +40,8 @@ pub struct Sink {
     timestamps: bool,
     buffer: Vec<u8>,
     out: File,
+    /// Path of the recording. `None`: standard output.
+    path: Option<PathBuf>,
     /// Readable after the last reader is gone.
     gone: Option<UnixStream>,
     /// Origin to write with the first message of a recording.
@@ -52,7 +54,7 @@ impl Sink {
         let failed = |error: io::Error| Failure::failed(format!("cannot write to standard output: {error}"));
         let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
         let gone = hangup::hangup_descriptor(&out).map_err(failed)?;
-        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone, origin: None })
+        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, path: None, gone, origin: None })
     }
 
     /// Writes messages to a new file as JSON. The first message carries its origin.
@@ -60,7 +62,8 @@ impl Sink {
         let out = new_file(path)?;
         let form = Form::Format(Format::Jsonl);
         let (separator, buffer) = (Vec::new(), Vec::new());
-        Ok(Sink { form, separator, timestamps: false, buffer, out, gone: None, origin })
+        let path = Some(path.to_owned());
+        Ok(Sink { form, separator, timestamps: false, buffer, out, path, gone: None, origin })
     }
 
     /// Prints a message, or buffers it for [`flush`](Self::flush).
@@ -104,7 +107,10 @@ impl Sink {
             _ => self.out.write_all(&self.buffer),
         };
         self.buffer.clear();
-        outcome.map_err(|error| broken(&error))
+        outcome.map_err(|error| match &self.path {
+            Some(path) => Failure::failed(format!("cannot write to {}: {error}", path.display())),
+            None => broken(&error),
+        })
     }
 
     /// Writes the buffered messages, or draws the table for the last time.
@@ -159,9 +165,13 @@ pub fn is_device(file: &impl AsFd) -> bool {
 
 /// True if notices may have colours.
 pub fn colours(out: &impl IsTerminal) -> bool {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    out.is_terminal() && !plain
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    out.is_terminal() && !plain && !is_dumb()
+}
+
+/// True if the terminal understands no control sequences.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
 /// True for a placeholder of `--print`.
@@ -212,6 +222,19 @@ mod tests {
         let mode = file.metadata().unwrap().permissions().mode();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn full_disk_names_the_file_of_the_recording() {
+        let path = std::env::temp_dir().join(format!("taut-full-{}", std::process::id()));
+        let mut sink = Sink::record(&path, None).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        sink.out = File::options().write(true).open("/dev/full").unwrap();
+        let parts = [Message::from("a")];
+        sink.put(&Received { parts: &parts, number: 1, round_trip: None }).unwrap();
+        let failure = sink.end().unwrap_err();
+        let start = format!("cannot write to {}: No space left on device", path.display());
+        assert!(failure.what.starts_with(&start), "{failure}");
     }
 
     #[test]

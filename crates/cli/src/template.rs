@@ -3,6 +3,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Maximum number of bytes for all `{size:N}` of a message, as for `taut bench --size`.
+pub const LONGEST: u64 = 1 << 30;
+
 /// Parsed text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
@@ -59,6 +62,22 @@ impl Template {
             pieces.push(Piece::Literal(literal));
         }
         Template(pieces)
+    }
+
+    /// Returns the total number of bytes that the placeholders `{size:N}` stand for.
+    ///
+    /// # Errors
+    /// Returns the placeholder whose N is not a number, or exceeds [`LONGEST`].
+    pub fn sizes(&self) -> Result<u64, String> {
+        let mut total = 0_u64;
+        for piece in &self.0 {
+            let Piece::Field { name, argument } = piece else { continue };
+            if name == "size" {
+                let size = argument.parse().ok().filter(|size| *size <= LONGEST);
+                total = total.saturating_add(size.ok_or_else(|| format!("{{size:{argument}}}"))?);
+            }
+        }
+        Ok(total)
     }
 
     /// Returns the text with each placeholder filled by `field(name, argument, into)`.
@@ -134,6 +153,18 @@ mod tests {
         assert_eq!(filled("{size:3}|"), "xxx|");
         assert_eq!(filled("{random}").len(), 16);
         assert!(filled("{time}").ends_with('Z'));
+    }
+
+    #[test]
+    fn size_has_a_limit() {
+        let sizes = |text| Template::parse(text, is_sendable).sizes();
+        assert_eq!(sizes("{size:2}{n}{size:3}"), Ok(5));
+        assert_eq!(sizes("{size:1073741824}"), Ok(LONGEST));
+        for (text, wrong) in
+            [("a{size:1073741825}", "{size:1073741825}"), ("{size:x}", "{size:x}"), ("{size}", "{size:}")]
+        {
+            assert_eq!(sizes(text), Err(wrong.to_owned()));
+        }
     }
 
     #[test]

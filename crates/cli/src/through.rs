@@ -1,8 +1,11 @@
 //! Transforms a message with a command of the user.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -14,8 +17,8 @@ use crate::source::Parts;
 
 /// Runs the command on a message. The last part is its standard input. The output replaces that
 /// part, without the final line break. The command can read the other parts in `TAUT_PART_1`,
-/// `TAUT_PART_2`, ...; they stay unchanged. A part has no variable if it is not text or if it
-/// exceeds a limit ([`LONGEST`], [`ROOM`]).
+/// `TAUT_PART_2`, ...; they stay unchanged. A part has no variable if it contains a NUL byte or if
+/// it exceeds a limit ([`LONGEST`], [`ROOM`]). A notice reports the first part without a variable.
 ///
 /// The second value is true if the command succeeded.
 pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
@@ -24,8 +27,21 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let mut child = Command::new("sh");
     // Use a process group, so that the whole group can be terminated.
     child.arg("-c").arg(command).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-    for (at, text) in variables(before) {
-        child.env(format!("TAUT_PART_{at}"), text);
+    let mut room = ROOM;
+    for (at, part) in before.iter().enumerate() {
+        let name = format!("TAUT_PART_{}", at + 1);
+        match variable(part, &mut room) {
+            Ok(value) => {
+                child.env(name, value);
+            }
+            Err(why) => {
+                // An inherited variable of this name would be wrong.
+                child.env_remove(&name);
+                if !REPORTED.swap(true, Ordering::Relaxed) {
+                    notice!("taut: --through: {name} is not set: {why} (further parts are not reported)");
+                }
+            }
+        }
     }
     let mut child = child.spawn().map_err(failed)?;
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
@@ -57,14 +73,22 @@ const ROOM: usize = 256 * 1024;
 /// Approximate size of a variable besides its value: its name and a pointer.
 const VARIABLE: usize = 40;
 
-/// Returns the parts that become variables, with their numbers.
-fn variables(parts: &[Message]) -> impl Iterator<Item = (usize, &str)> {
-    let mut room = ROOM;
-    parts.iter().enumerate().filter_map(move |(at, part)| {
-        let text = part.as_str().ok().filter(|text| text.len() <= LONGEST && !text.contains('\0'))?;
-        room = room.checked_sub(text.len() + VARIABLE)?;
-        Some((at + 1, text))
-    })
+/// True after a part without a variable was reported: one notice is enough for a stream of
+/// messages.
+// Relaxed: flag: it protects no other data.
+static REPORTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns the value of the variable for a part, or the reason why it has none. `room` is the size
+/// that is left for this and the following variables.
+fn variable<'a>(part: &'a Message, room: &mut usize) -> std::result::Result<&'a OsStr, &'static str> {
+    if part.contains(&0) {
+        return Err("the part contains a NUL byte, which a variable cannot hold");
+    }
+    if part.len() > LONGEST {
+        return Err("the part is longer than 64 KiB");
+    }
+    *room = room.checked_sub(part.len() + VARIABLE).ok_or("the parts are longer than 256 KiB together")?;
+    Ok(OsStr::from_bytes(part))
 }
 
 /// Process group of the running command, if any.
@@ -90,6 +114,18 @@ mod tests {
         let large = [Message::from(vec![b'x'; 1 << 20])];
         assert_eq!(run("cat", &large).unwrap().0[0].len(), 1 << 20);
         assert!(!run("exit 3", &large).unwrap().1);
+    }
+
+    #[test]
+    fn part_with_nul_has_no_variable_and_other_bytes_have_one() {
+        let parts = [Message::from(&b"a\0b"[..]), Message::from(&b"\xff"[..]), Message::from("abc")];
+        let (made, success) =
+            run("cat; echo ${TAUT_PART_1-unset}; printf %s \"$TAUT_PART_2\"", &parts).unwrap();
+        assert_eq!((&made[2][..], success), (&b"abcunset\n\xff"[..], true));
+        assert_eq!(
+            variable(&parts[0], &mut ROOM.clone()),
+            Err("the part contains a NUL byte, which a variable cannot hold")
+        );
     }
 
     #[test]

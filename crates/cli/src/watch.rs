@@ -9,6 +9,7 @@ use tautline::Message;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::format::escaped;
+use crate::inspect::units::many;
 
 /// Minimum pause between two updates of the table.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -156,7 +157,9 @@ impl Watch {
             lines.push(cut(&line, width.saturating_sub(1)));
         }
         let hidden = self.rows.len() - shown;
-        let mut sum = format!("{} messages, {} topics", self.messages, self.rows.len());
+        let messages =
+            if self.messages == 1 { "1 message".to_owned() } else { format!("{} messages", self.messages) };
+        let mut sum = format!("{messages}, {}", many(self.rows.len(), "topic"));
         if hidden > 0 {
             sum += &format!(", {hidden} not shown");
         }

@@ -83,6 +83,7 @@ impl NamesConfig {
     /// The first fault of the text, with its line.
     pub fn parse(text: &str, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, FileError> {
         let mut table = Table::parse(text)?;
+        table.expect_only("a names file", &["names", "folder", "dns", "nats"])?;
         let mut names = NamesConfig::default();
         if let Some(value) = table.take("names") {
             for (name, value) in value.table()?.all() {
@@ -100,7 +101,6 @@ impl NamesConfig {
         if names.nats.is_some() && names.folder.is_none() {
             return Err(table.fault("`nats` shares the entries of `folder`, which is missing"));
         }
-        table.end("a names file has `names`, `folder`, `dns` and `nats`")?;
         Ok(names)
     }
 
@@ -127,6 +127,7 @@ fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Stri
 }
 
 fn folder(mut table: Table<'_>) -> Result<Folder, FileError> {
+    table.expect_only("`folder`", &["path", "tcp", "advertise"])?;
     let path = table.take("path").ok_or_else(|| table.fault("`folder` has no `path`"))?;
     let path = from_root(path)?;
     let advertise = table.take("advertise").map(Value::text).transpose()?;
@@ -134,7 +135,6 @@ fn folder(mut table: Table<'_>) -> Result<Folder, FileError> {
     if advertise.is_some() && tcp.is_none() {
         return Err(table.fault("`advertise` needs `tcp`, which is missing"));
     }
-    table.end("`folder` has `path`, `tcp` and `advertise`")?;
     Ok(Folder { path, tcp, advertise })
 }
 
@@ -157,6 +157,7 @@ fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, FileError> {
 }
 
 fn dns(mut table: Table<'_>) -> Result<Dns, FileError> {
+    table.expect_only("`dns`", &["suffix", "servers", "port", "both_families"])?;
     let suffix = table.take("suffix").ok_or_else(|| table.fault("`dns` has no `suffix`"))?;
     let wrong = suffix.fault("must be a domain: \"svc.cluster.local\"");
     let suffix = suffix.text()?.trim_matches('.').to_owned();
@@ -175,7 +176,6 @@ fn dns(mut table: Table<'_>) -> Result<Dns, FileError> {
     if let Some(value) = table.take("both_families") {
         dns.both_families = value.flag()?;
     }
-    table.end("`dns` has `suffix`, `servers`, `port` and `both_families`")?;
     Ok(dns)
 }
 
@@ -188,6 +188,8 @@ fn server(value: Value<'_>) -> Result<SocketAddr, FileError> {
 }
 
 fn nats(mut table: Table<'_>) -> Result<Nats, FileError> {
+    let known = ["servers", "credentials", "ca", "bucket", "lease", "replicas"];
+    table.expect_only("`nats`", &known)?;
     let servers = table.take("servers").ok_or_else(|| table.fault("`nats` has no `servers`"))?;
     let mut nats = Nats {
         servers: servers.parse_list(Value::text)?,
@@ -219,7 +221,6 @@ fn nats(mut table: Table<'_>) -> Result<Nats, FileError> {
             return Err(wrong);
         }
     }
-    table.end("`nats` has `servers`, `credentials`, `ca`, `bucket`, `lease` and `replicas`")?;
     Ok(nats)
 }
 
@@ -291,6 +292,10 @@ mod tests {
             (3, "[folder]\npath = \"/x\"\ntcp = \"tcp://host\""),
             (2, "[folder]\npath = \"x\""),
             (1, "[folder]\ntcp = \"tcp://a:1\""),
+            // The misspelled key, not the missing one.
+            (2, "[folder]\npaht = \"/x\""),
+            (2, "[dns]\nsufix = \"a\""),
+            (2, "[nats]\nserver = \"nats://n\""),
             (1, "[folder]\npath = \"/x\"\nadvertise = \"here\""),
             (2, "[dns]\nsuffix = \"a b\""),
             (3, "[dns]\nsuffix = \"a\"\nservers = [\"localhost\"]"),

@@ -29,9 +29,30 @@ const TYPES: [&str; 21] = [
     "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
 ];
 
+const RULE_KEYS: [&str; 15] = [
+    "name",
+    "call",
+    "type",
+    "endpoint",
+    "address",
+    "scope",
+    "program",
+    "mechanism",
+    "user",
+    "user_id",
+    "secure",
+    "private",
+    "action",
+    "wrap",
+    "mode",
+];
+const GRANT_KEYS: [&str; 8] =
+    ["name", "type", "endpoint", "program", "user", "user_id", "subscribe", "publish"];
+
 /// Reads the policy of a file.
 pub(crate) fn policy(text: &str) -> Result<Policy, FileError> {
     let mut table = Table::parse(text)?;
+    table.expect_only("a policy", &["extends", "rules", "topics", "limits", "wraps"])?;
     let mut policy = Policy::default();
     if let Some(value) = table.take("wraps") {
         for (name, value) in value.table()?.all() {
@@ -59,7 +80,6 @@ pub(crate) fn policy(text: &str) -> Result<Policy, FileError> {
         // The file's own rules come first.
         policy.rules.extend(Policy::built_in(name).unwrap_or_default().rules);
     }
-    table.end("a policy has `extends`, `rules`, `topics`, `limits` and `wraps`")?;
     Ok(policy)
 }
 
@@ -73,6 +93,7 @@ pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, FileError> {
 }
 
 fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, FileError> {
+    table.expect_only("a rule", &RULE_KEYS)?;
     let mut rule = Rule { name: format!("rule {number}"), ..Rule::default() };
     if let Some(value) = table.take("name") {
         rule.name = value.text()?;
@@ -123,10 +144,6 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fil
         rule.mode = Some(mode(value)?);
     }
     check_effect(&rule).map_err(|what| table.fault(format!("`{}`: {what}", rule.name)))?;
-    table.end(
-        "a rule has `name`, `call`, `type`, `endpoint`, `address`, `scope`, `program`, `mechanism`, `user`, \
-         `user_id`, `secure`, `private`, `action`, `wrap` and `mode`",
-    )?;
     Ok(rule)
 }
 
@@ -149,6 +166,7 @@ fn check_effect(rule: &Rule) -> Result<(), &'static str> {
 }
 
 fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, FileError> {
+    table.expect_only("an entry of `topics`", &GRANT_KEYS)?;
     let mut grant = Grant { name: format!("topics {number}"), ..Grant::default() };
     if let Some(value) = table.take("name") {
         grant.name = value.text()?;
@@ -188,10 +206,6 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, FileError> {
             return Err(table.fault(what));
         }
     }
-    table.end(
-        "an entry of `topics` has `name`, `type`, `endpoint`, `program`, `user`, `user_id`, `subscribe` and \
-         `publish`",
-    )?;
     Ok(grant)
 }
 
@@ -226,7 +240,7 @@ fn mode(value: Value<'_>) -> Result<u32, FileError> {
 
 fn limits(mut table: Table<'_>) -> Result<Limits, FileError> {
     let mut limits = Limits::default();
-    for (name, place) in [
+    let places = [
         ("connections", &mut limits.connections),
         ("connections_per_address", &mut limits.connections_per_address),
         ("handshakes", &mut limits.handshakes),
@@ -235,13 +249,11 @@ fn limits(mut table: Table<'_>) -> Result<Limits, FileError> {
         ("message_bytes", &mut limits.message_bytes),
         ("subscription_bytes_per_peer", &mut limits.subscription_bytes_per_peer),
         ("unread_bytes_per_peer", &mut limits.unread_bytes_per_peer),
-    ] {
+    ];
+    table.expect_only("`limits`", &places.each_ref().map(|(name, _)| *name))?;
+    for (name, place) in places {
         *place = table.take(name).map(Value::number).transpose()?;
     }
-    table.end(
-        "limits are `connections`, `connections_per_address`, `handshakes`, `handshakes_per_second`, \
-         `handshake_bytes`, `message_bytes`, `subscription_bytes_per_peer` and `unread_bytes_per_peer`",
-    )?;
     Ok(limits)
 }
 
@@ -253,6 +265,7 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, FileError> {
         wrap.tls = Some(tls::wrap(&wrap.name, table)?);
         return Ok(wrap);
     }
+    table.expect_only("a wrap", &["protocol", "key", "clients", "servers"])?;
     wrap.key = table.take("key").map(file).transpose()?;
     wrap.clients = table.take("clients").map(file).transpose()?;
     if let Some(value) = table.take("servers") {
@@ -264,7 +277,6 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, FileError> {
         let what = format!("`{}` needs `key` (for servers) or `servers` (for clients)", wrap.name);
         return Err(table.fault(what));
     }
-    table.end("a wrap has `protocol`, `key`, `clients` and `servers`")?;
     Ok(wrap)
 }
 

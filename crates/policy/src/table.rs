@@ -72,13 +72,20 @@ impl<'a> Table<'a> {
         self.source.fault(self.span.clone(), what)
     }
 
-    /// Checks that no unknown value is left.
+    /// Checks that the table has only these keys. Call it first: a misspelled key is also missing,
+    /// and its own name is the more useful answer.
     ///
     /// # Errors
-    /// The first value that is left. `known` lists the valid values.
-    pub fn end(self, known: &str) -> Result<(), FileError> {
-        let Some((key, _)) = self.entries.into_iter().next() else { return Ok(()) };
-        Err(self.source.fault(key.span(), format!("`{}` is not known here: {known}", key.get_ref())))
+    /// The first unknown key. `owner` is the subject of the sentence that lists the known keys.
+    pub fn expect_only(&self, owner: &str, known: &[&str]) -> Result<(), FileError> {
+        let is_unknown = |(key, _): &&(Spanned<String>, _)| !known.contains(&key.get_ref().as_str());
+        let Some((key, _)) = self.entries.iter().find(is_unknown) else { return Ok(()) };
+        let quoted: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+        let listed = match quoted.split_last() {
+            Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
+            _ => quoted.concat(),
+        };
+        Err(self.source.fault(key.span(), format!("unknown key `{}`: {owner} has {listed}", key.get_ref())))
     }
 }
 

@@ -59,6 +59,7 @@ impl TlsWrap {
 
 /// Reads a wrap of this name.
 pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, FileError> {
+    table.expect_only("a wrap in TLS", &["protocol", "certificate", "key", "trust", "clients", "servers"])?;
     let mut wrap = TlsWrap {
         certificate: table.take("certificate").map(file).transpose()?,
         key: table.take("key").map(file).transpose()?,
@@ -97,6 +98,5 @@ pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, FileErro
     if let Some(missing) = missing {
         return Err(table.fault(format!("`{name}` {missing}")));
     }
-    table.end("a wrap in TLS has `protocol`, `certificate`, `key`, `trust`, `clients` and `servers`")?;
     Ok(wrap)
 }

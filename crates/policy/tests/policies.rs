@@ -320,7 +320,7 @@ fn limits_are_numbers() {
 fn faults_name_their_line() {
     for (text, line, what) in [
         ("x = ", 1, ""),
-        ("\n\nextend = \"audit\"", 3, "`extend` is not known here"),
+        ("\n\nextend = \"audit\"", 3, "unknown key `extend`"),
         ("extends = \"lax\"", 1, "must be one of: audit, loopback, strict"),
         ("extends = 3", 1, "must be a text"),
         ("[[rules]]\nname = \"a\"\n", 1, "`a` has no `action`"),
@@ -348,10 +348,10 @@ fn faults_name_their_line() {
         ("[[rules]]\naction = \"allow\"\nmode = \"0600\"", 1, "the rule needs call = \"bind\""),
         ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"0999\"", 4, "as chmod(1) takes them"),
         ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"7777\"", 4, "as chmod(1) takes them"),
-        ("[[rules]]\naction = \"allow\"\ncolour = 3", 3, "`colour` is not known here"),
+        ("[[rules]]\naction = \"allow\"\ncolour = 3", 3, "unknown key `colour`"),
         ("rules = 3", 1, "must be a table"),
         ("[limits]\nconnections = -1", 2, "must be an integer from 0"),
-        ("[limits]\nconnexions = 1", 2, "`connexions` is not known here"),
+        ("[limits]\nconnexions = 1", 2, "unknown key `connexions`"),
         ("[wraps.x]\n", 1, "needs `key` (for servers)"),
         ("[wraps.x]\nkey = \"host.key\"", 2, "must be an absolute path"),
         ("[wraps.x]\nservers = { \"tcp://*\" = \"short\" }", 2, "must be a public key of 40 characters"),
@@ -360,8 +360,11 @@ fn faults_name_their_line() {
         ("[[topics]]\ntype = \"SUB\"\nsubscribe = \"a\"", 1, "peers of these socket types do not subscribe"),
         ("[[topics]]\ntype = \"ROUTER\"", 2, "must be one of: PUB, XPUB, SUB, XSUB"),
         ("[[topics]]\nsubscribe = [\"a\",\n3]", 3, "must be a text"),
-        ("[[topics]]\nsubscribes = \"a\"", 1, "needs `subscribe`"),
-        ("[[topics]]\nsubscribe = \"a\"\naction = \"allow\"", 3, "`action` is not known here"),
+        ("[[topics]]\nsubscribes = \"a\"", 2, "unknown key `subscribes`"),
+        ("[[rules]]\nactoin = \"allow\"", 2, "unknown key `actoin`: a rule has"),
+        ("[wraps.x]\nkeys = \"/k\"", 2, "unknown key `keys`: a wrap has"),
+        ("[wraps.x]\nprotocol = \"tls\"\ncert = \"/c\"", 3, "unknown key `cert`: a wrap in TLS has"),
+        ("[[topics]]\nsubscribe = \"a\"\naction = \"allow\"", 3, "unknown key `action`"),
         ("x = \"a\n", 1, ""),
         ("extends = audit", 1, ""),
         ("extends = \"audit\"\nextends = \"audit\"", 2, ""),
@@ -387,7 +390,7 @@ fn faults_name_their_line() {
         (
             "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nmode = \"0600\"",
             4,
-            "`mode` is not known here: a wrap in TLS has",
+            "unknown key `mode`: a wrap in TLS has",
         ),
     ] {
         let found = fault(text);

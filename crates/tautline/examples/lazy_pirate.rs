@@ -16,11 +16,11 @@ fn ask(client: &mut Req, question: &str) -> Result<String> {
     for attempt in 1..=TRIES {
         client.send(question)?;
         match client.recv() {
-            Err(Error::WouldBlock) => println!("no answer to {question:?} (attempt {attempt})"),
+            Err(Error::TimedOut) => println!("no answer to {question:?} (attempt {attempt})"),
             answer => return Ok(answer?.to_string_lossy().into_owned()),
         }
     }
-    Err(Error::WouldBlock)
+    Err(Error::TimedOut)
 }
 
 fn main() -> Result<()> {

@@ -45,7 +45,7 @@ impl Broker {
         let mut beat = Instant::now();
         loop {
             match self.router.recv_multipart() {
-                Err(Error::WouldBlock) => {}
+                Err(Error::TimedOut) => {}
                 message => self.take(&message?)?,
             }
             if beat.elapsed() >= BEAT {
@@ -116,7 +116,7 @@ fn work(context: &Context, endpoint: &str, service: &str, mortal: bool) -> Resul
     let mut beat = Instant::now();
     loop {
         let message = match socket.recv_multipart() {
-            Err(Error::WouldBlock) => Multipart::new(),
+            Err(Error::TimedOut) => Multipart::new(),
             message => message?,
         };
         match &message.iter().map(|part| &part[..]).collect::<Vec<_>>()[..] {
@@ -142,7 +142,7 @@ fn ask(context: &Context, endpoint: &str, service: &str, question: &str) -> Resu
             Req::builder(context).receive_timeout(PATIENCE).linger(Duration::ZERO).connect(endpoint)?;
         socket.send_multipart([CLIENT, service.as_bytes(), question.as_bytes()])?;
         match socket.recv_multipart() {
-            Err(Error::WouldBlock) => println!("no answer to {question:?} yet"),
+            Err(Error::TimedOut) => println!("no answer to {question:?} yet"),
             answer => return Ok(answer?.into_iter().last().unwrap_or_default()),
         }
     }

@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let serving = thread::spawn(move || -> Result<()> {
         loop {
             // The server waits for room while it sends, so the client must receive.
-            match echo.recv_from().and_then(|(peer, message)| echo.send_to(&peer, &message)) {
+            match echo.recv_from().and_then(|(peer, message)| echo.send_multipart_to(&peer, &message)) {
                 Err(Error::Terminated) => return Ok(()),
                 outcome => outcome?,
             }

@@ -43,8 +43,10 @@
 //! # }
 //! ```
 
+pub(crate) mod alarm;
 mod monitor;
 mod park;
+mod peers;
 mod socket;
 mod split;
 #[cfg(feature = "futures")]

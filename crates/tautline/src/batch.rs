@@ -256,7 +256,7 @@ pub(crate) fn send_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags
         Frame::Borrowed(bytes) => socket.send(bytes, flags),
         Frame::Owned(message) => socket.send_message(&mut message.0, flags),
     }
-    .map_err(|error| Error::for_send(error, socket))
+    .map_err(|error| Error::for_send(error, socket, flags))
 }
 
 /// Sends one part without waiting. If it is refused, `frame` keeps it unchanged.
@@ -278,7 +278,7 @@ pub(crate) fn recv_batch(
         if let Err(error) = socket.recv_message(&mut message.0, flags) {
             into.truncate(whole);
             if taken == 0 {
-                return Err(Error::for_receive(error, socket));
+                return Err(Error::for_receive(error, socket, flags));
             }
             break;
         }

@@ -260,7 +260,7 @@ impl<K: Kind> Builder<K> {
 ///     .send_timeout(Duration::from_millis(1))
 ///     .linger(None) // the default: keep sending queued messages, without a time limit
 ///     .build()?;
-/// assert_eq!(push.send("nobody is there"), Err(Error::WouldBlock));
+/// assert_eq!(push.send("nobody is there"), Err(Error::TimedOut));
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
@@ -294,7 +294,7 @@ impl<K: Kind> Builder<K> {
 ///     .max_message_size(1 << 20)
 ///     .max_multipart_size(16 << 20)
 ///     .bind("tcp://127.0.0.1:*")?;
-/// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
+/// assert_eq!(pull.recv().unwrap_err(), Error::TimedOut);
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {

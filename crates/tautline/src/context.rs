@@ -245,15 +245,15 @@ impl Context {
     /// let mut push = Push::builder(&context).connect("tcp://127.0.0.1:1")?;
     /// push.send("nobody is there")?;
     /// drop(push); // lingers
-    /// assert_eq!(context.terminate_within(Duration::from_millis(10)), Err(Error::WouldBlock));
+    /// assert_eq!(context.terminate_within(Duration::from_millis(10)), Err(Error::TimedOut));
     /// assert_eq!(context.terminate(), Ok(()));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::WouldBlock`] if a socket is still open or messages were dropped, or
+    /// Returns [`Error::TimedOut`] if a socket is still open or messages were dropped, or
     /// [`Error::Interrupted`] on a signal: call again.
     pub fn terminate_within(&self, patience: Duration) -> Result<()> {
-        Ok(self.0.terminate_within(Some(patience))?)
+        self.0.terminate_within(Some(patience)).map_err(Error::for_limit)
     }
 }

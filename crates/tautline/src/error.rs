@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tautline_core as core;
+use tautline_core::{self as core, Flags};
 
 use crate::curve::KeyError;
 use crate::endpoint::{self, EndpointError};
@@ -38,9 +38,12 @@ pub use crate::error_subject::{ErrorSubject, ExpectedStep};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// The call cannot succeed now: no message is queued, every peer is at its high-water mark, or
-    /// a timeout has expired. Try again later.
+    /// A call that never waits cannot succeed now: no message is queued, or every peer is at its
+    /// high-water mark. Try again later.
     WouldBlock,
+    /// A time limit has passed: the send or receive timeout of the socket, or the limit in the
+    /// call. Try again, or give up. The C library returns the errno of [`Error::WouldBlock`].
+    TimedOut,
     /// The context was terminated. Close the socket and end.
     Terminated,
     /// A signal arrived while waiting. Call again.
@@ -95,7 +98,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// use tautline::error::ExpectedStep;
 /// use tautline::{Context, Error, Req};
 ///
-/// assert!(Error::WouldBlock.is_temporary() && !Error::Terminated.is_temporary());
+/// assert!(Error::TimedOut.is_temporary() && !Error::Terminated.is_temporary());
+/// assert_eq!(Error::TimedOut.errno(), Error::WouldBlock.errno()); // EAGAIN
+/// assert_eq!(std::io::Error::from(Error::TimedOut).kind(), std::io::ErrorKind::TimedOut);
 /// let error = Req::new(&Context::new()).unwrap().try_recv().unwrap_err();
 /// assert_eq!(error, Error::WrongState(ExpectedStep::SendQuestion));
 /// assert_eq!(error.errno(), 156384763); // EFSM of the C library
@@ -106,7 +111,7 @@ impl Error {
     pub fn errno(&self) -> i32 {
         use core::Error as Core;
         match self {
-            Error::WouldBlock => Core::Again,
+            Error::WouldBlock | Error::TimedOut => Core::Again,
             Error::Terminated => Core::Terminated,
             Error::Interrupted => Core::Interrupted,
             Error::WrongState(_) => Core::State,
@@ -129,10 +134,10 @@ impl Error {
         .errno()
     }
 
-    /// True if the same call may succeed later without any change: [`Error::WouldBlock`] and
-    /// [`Error::Interrupted`].
+    /// True if the same call may succeed later without any change: [`Error::WouldBlock`],
+    /// [`Error::TimedOut`] and [`Error::Interrupted`].
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Error::WouldBlock | Error::Interrupted)
+        matches!(self, Error::WouldBlock | Error::TimedOut | Error::Interrupted)
     }
 
     /// Returns the endpoint that caused the error, as passed to `bind`, `connect`, `unbind` or
@@ -192,6 +197,12 @@ impl Error {
         Error::Invalid(ErrorSubject::sentence(sentence.into()))
     }
 
+    /// Creates the error for a message without parts.
+    #[cold]
+    pub(crate) fn no_parts() -> Error {
+        Error::invalid("a message must have at least one part")
+    }
+
     /// Converts the error of a call with an endpoint. Finds the exact reason for "invalid".
     #[cold]
     pub(crate) fn for_endpoint(
@@ -217,22 +228,38 @@ impl Error {
         if error == core::Error::Invalid { Error::invalid(fault()) } else { error.into() }
     }
 
-    /// Converts the error of a send. `WouldBlock` is frequent and must stay cheap.
+    /// Converts the error of a call with these flags. A call that may wait fails with EAGAIN only
+    /// after its time limit. `WouldBlock` is frequent and must stay cheap.
     #[inline]
-    pub(crate) fn for_send(error: core::Error, socket: &core::Socket) -> Error {
+    pub(crate) fn for_flags(error: core::Error, flags: Flags) -> Error {
         match error {
-            core::Error::Again => Error::WouldBlock,
+            core::Error::Again if flags.0 & Flags::DONTWAIT.0 == 0 => Error::TimedOut,
+            other => other.into(),
+        }
+    }
+
+    /// Converts the error of a call with a time limit.
+    #[cold]
+    pub(crate) fn for_limit(error: core::Error) -> Error {
+        Error::for_flags(error, Flags::NONE)
+    }
+
+    /// Converts the error of a send with these flags.
+    #[inline]
+    pub(crate) fn for_send(error: core::Error, socket: &core::Socket, flags: Flags) -> Error {
+        match error {
+            core::Error::Again => Error::for_flags(error, flags),
             other => {
                 Error::for_turn(other, socket, ExpectedStep::ReceiveAnswer, ExpectedStep::ReceiveQuestion)
             }
         }
     }
 
-    /// Converts the error of a receive.
+    /// Converts the error of a receive with these flags.
     #[inline]
-    pub(crate) fn for_receive(error: core::Error, socket: &core::Socket) -> Error {
+    pub(crate) fn for_receive(error: core::Error, socket: &core::Socket, flags: Flags) -> Error {
         match error {
-            core::Error::Again => Error::WouldBlock,
+            core::Error::Again => Error::for_flags(error, flags),
             other => Error::for_turn(other, socket, ExpectedStep::SendQuestion, ExpectedStep::SendAnswer),
         }
     }
@@ -262,7 +289,8 @@ impl fmt::Display for Error {
             write!(f, "{endpoint}: ")?;
         }
         f.write_str(match self {
-            Error::WouldBlock => "no message to receive, no room to send, or the time limit has passed",
+            Error::WouldBlock => "no message to receive, or no room to send",
+            Error::TimedOut => "the time limit has passed",
             Error::Terminated => "the context was terminated",
             Error::Interrupted => "interrupted by a signal",
             Error::WrongState(turn) => return turn.fmt(f),
@@ -312,6 +340,7 @@ impl From<Error> for std::io::Error {
                 plain.kind()
             }
             Error::WouldBlock => ErrorKind::WouldBlock,
+            Error::TimedOut => ErrorKind::TimedOut,
             Error::Interrupted => ErrorKind::Interrupted,
             Error::Invalid(_) | Error::MalformedEndpoint(..) | Error::MalformedKey(_) => {
                 ErrorKind::InvalidInput
@@ -394,6 +423,7 @@ mod tests {
     #[test]
     fn temporary_errors_become_their_io_kinds() {
         assert_eq!(std::io::Error::from(Error::WouldBlock).kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(std::io::Error::from(Error::TimedOut).kind(), std::io::ErrorKind::TimedOut);
         assert!(Error::WouldBlock.is_temporary() && !Error::Terminated.is_temporary());
     }
 }

@@ -27,7 +27,7 @@
 //! * [`aio`]: the same sockets for async programs, on any executor.
 //! * [`curve`] and [`zap`]: encryption and access control. [`monitor`]: events and statistics.
 //! * [`replay`]: a PUB that keeps its last messages, and a SUB that requests the messages it
-//!   missed.
+//!   missed, for threads and for tasks.
 //! * [`topics`]: publish and subscribe by name and glob, within a process, a host or a network.
 //! * [`Socket::split`] for one sending and one receiving thread, [`poll()`] for many sockets,
 //!   [`proxy()`] to join two sockets.
@@ -52,6 +52,9 @@
 //! | `metrics` | off | socket statistics as metrics of the crate `metrics`; see [`mod@metrics`] |
 //! | `serde` | off | serializes events, statistics, errors, keys and messages; see [`mod@serde`] |
 //! | `tls` | off | the transports `tls+tcp` and `wss`; the only feature that needs a C compiler |
+//! | `wss` | off | another name of `tls` |
+//! | `names` | off | endpoints `name://orders`; see [`Context::set_names`] and [`topics`] |
+//! | `curve-dryoc` | off | ciphers of CURVE from `dryoc`: several times faster for long messages, but not audited |
 //!
 //! # Threads
 //!

@@ -250,6 +250,15 @@ pub enum Frame<'a> {
     Owned(Message),
 }
 
+impl From<Frame<'_>> for Message {
+    fn from(frame: Frame<'_>) -> Self {
+        match frame {
+            Frame::Borrowed(bytes) => bytes.into(),
+            Frame::Owned(message) => message,
+        }
+    }
+}
+
 impl Frame<'_> {
     /// Returns the body.
     pub fn as_bytes(&self) -> &[u8] {
@@ -373,6 +382,15 @@ impl Multipart {
     /// Removes and returns the first part, for example the routing id of a message from a ROUTER.
     pub fn pop_front(&mut self) -> Option<Message> {
         (!self.0.is_empty()).then(|| self.0.remove(0))
+    }
+
+    /// Collects the parts of a message to send.
+    pub(crate) fn collect<'a, I>(parts: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        parts.into_iter().map(Into::into).collect()
     }
 
     /// Returns the parts.

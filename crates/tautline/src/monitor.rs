@@ -82,12 +82,19 @@ impl Monitor {
     /// Returns the next event; waits for at most `timeout`.
     ///
     /// # Errors
-    /// Returns [`Error::WouldBlock`] after the timeout, and the errors of [`recv`](Self::recv).
+    /// Returns [`Error::TimedOut`] after the timeout, and the errors of [`recv`](Self::recv).
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Event> {
-        if !self.is_finished {
-            self.socket.wait_readable(Some(timeout))?;
+        let deadline = deadline(Some(timeout));
+        loop {
+            match self.try_recv() {
+                Err(Error::WouldBlock) => {}
+                outcome => return outcome,
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if !self.socket.wait_readable(left)? {
+                return Err(Error::TimedOut);
+            }
         }
-        self.try_recv()
     }
 
     /// Converts the monitor for an async program.

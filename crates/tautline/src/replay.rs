@@ -28,6 +28,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! For tasks, [`ReliablePub::into_async`] and [`ReliableSub::into_async`] convert both ends.
+//!
 //! # On the wire
 //!
 //! A message has three parts: the topic, its number in 8 bytes (big-endian), the body. Any SUB can

@@ -31,7 +31,7 @@ use crate::message::{Frame, Message, Multipart};
 /// workers.insert(id, 0);
 /// assert!(workers.contains_key("worker-1".as_bytes()));
 ///
-/// router.send_to(&RoutingId::new("worker-1")?, ["work"])?;
+/// router.send_to(&RoutingId::new("worker-1")?, "work")?;
 /// assert_eq!(dealer.recv()?, "work");
 /// # Ok(()) }
 /// ```
@@ -162,17 +162,50 @@ impl<K: Kind> Socket<K> {
         split_routing_id(self.try_recv_multipart()?)
     }
 
-    /// Sends a whole message to this peer. If the peer is not connected, the message is dropped, or
-    /// with [`router_mandatory`](crate::Builder::router_mandatory) the call fails.
+    /// Sends a message of one part to this peer. If the peer is not connected, the message is
+    /// dropped, or with [`router_mandatory`](crate::Builder::router_mandatory) the call fails.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # let context = tautline::Context::new();
+    /// let mut router = tautline::Router::builder(&context).bind("inproc://answers-to")?;
+    /// let mut dealer = tautline::Dealer::builder(&context).connect("inproc://answers-to")?;
+    /// dealer.send("question")?;
+    /// let (client, question) = router.recv_from()?;
+    /// router.send_to(&client, "text")?;
+    /// router.send_to(&client, vec![0; 100_000])?; // moved, not copied
+    /// router.send_multipart_to(&client, ["several", "parts"])?;
+    /// router.send_multipart_to(&client, question)?;
+    /// # assert_eq!(dealer.recv()?, "text");
+    /// # assert_eq!(dealer.recv()?.len(), 100_000);
+    /// # assert_eq!(dealer.recv_multipart()?.len(), 2);
+    /// # assert_eq!(dealer.recv()?, "question");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
-    pub fn send_to<'a, I>(&mut self, peer: &'a RoutingId, parts: I) -> Result<()>
+    pub fn send_to<'a>(&mut self, peer: &'a RoutingId, frame: impl Into<Frame<'a>>) -> Result<()>
+    where
+        K: Addresses,
+    {
+        self.send_multipart([Frame::from(peer), frame.into()])
+    }
+
+    /// Sends a message of several parts to this peer, as [`send_to`](Self::send_to) does: either
+    /// all parts or none. A reply to a REQ begins with an empty part.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
+    pub fn send_multipart_to<'a, I>(&mut self, peer: &'a RoutingId, parts: I) -> Result<()>
     where
         K: Addresses,
         I: IntoIterator,
         I::Item: Into<Frame<'a>>,
     {
+        let mut parts = parts.into_iter().peekable();
+        // The routing id alone would be no message to the peer.
+        parts.peek().ok_or_else(Error::no_parts)?;
         self.send_multipart(addressed(peer, parts))
     }
 }

@@ -66,7 +66,8 @@
 //!
 //! | error | JSON |
 //! |---|---|
-//! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"no message to receive, no room to send, or the time limit has passed"}` |
+//! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"no message to receive, or no room to send"}` |
+//! | `TimedOut` | `{"error":"timed_out","errno":11,"message":"the time limit has passed"}` |
 //! | `Terminated` | `{"error":"terminated","errno":156384765,"message":"the context was terminated"}` |
 //! | `Interrupted` | `{"error":"interrupted","errno":4,"message":"interrupted by a signal"}` |
 //! | `WrongState` | `{"error":"wrong_state","turn":"send_question","errno":156384763,"message":"REQ must send a request first"}` |

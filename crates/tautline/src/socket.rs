@@ -28,7 +28,7 @@ use crate::{Builder, Context, option};
 /// let mut pull = Pull::new(&context)?;
 /// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
 /// pull.set_receive_timeout(Duration::from_millis(1))?;
-/// assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
+/// assert_eq!(pull.recv().unwrap_err(), Error::TimedOut);
 ///
 /// // For any kind that sends:
 /// fn greet<K: kind::Sends>(socket: &mut Socket<K>) -> tautline::Result<()> {
@@ -207,7 +207,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// If the call fails, the message was not sent. Returns [`Error::WouldBlock`] after the send
+    /// If the call fails, the message was not sent. Returns [`Error::TimedOut`] after the send
     /// timeout, [`Error::WrongState`], [`Error::Unroutable`], [`Error::Interrupted`] or
     /// [`Error::Terminated`].
     #[inline]
@@ -313,7 +313,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`],
+    /// Returns [`Error::TimedOut`] after the receive timeout, [`Error::WrongState`],
     /// [`Error::Interrupted`] or [`Error::Terminated`].
     #[inline]
     pub fn recv(&mut self) -> Result<Message>
@@ -323,7 +323,7 @@ impl<K: Kind> Socket<K> {
         let mut message = Message::new();
         self.inner
             .recv_message(&mut message.0, Flags::NONE)
-            .map_err(|error| Error::for_receive(error, &self.inner))?;
+            .map_err(|error| Error::for_receive(error, &self.inner, Flags::NONE))?;
         Ok(message)
     }
 
@@ -340,7 +340,7 @@ impl<K: Kind> Socket<K> {
         let mut message = Message::new();
         self.inner
             .recv_message(&mut message.0, Flags::DONTWAIT)
-            .map_err(|error| Error::for_receive(error, &self.inner))?;
+            .map_err(|error| Error::for_receive(error, &self.inner, Flags::DONTWAIT))?;
         Ok(message)
     }
 
@@ -366,7 +366,9 @@ impl<K: Kind> Socket<K> {
     where
         K: Receives,
     {
-        self.inner.recv(buffer, Flags::NONE).map_err(|error| Error::for_receive(error, &self.inner))
+        self.inner
+            .recv(buffer, Flags::NONE)
+            .map_err(|error| Error::for_receive(error, &self.inner, Flags::NONE))
     }
 
     /// Waits until a message can be received, for at most `timeout` (`None`: without limit).
@@ -477,7 +479,7 @@ pub(crate) fn send_part(socket: &mut core::Socket, frame: Frame<'_>, flags: Flag
         Frame::Borrowed(bytes) => socket.send(bytes, flags),
         Frame::Owned(mut message) => socket.send_message(&mut message.0, flags),
     }
-    .map_err(|error| Error::for_send(error, socket))
+    .map_err(|error| Error::for_send(error, socket, flags))
 }
 
 /// Sends all parts. Only the first part can be refused. The peer that takes it takes the others.
@@ -500,8 +502,7 @@ where
     I::Item: Into<Frame<'a>>,
 {
     let mut parts = parts.into_iter();
-    let mut part =
-        parts.next().ok_or_else(|| Error::invalid("a message must have at least one part"))?.into();
+    let mut part = parts.next().ok_or_else(Error::no_parts)?.into();
     for next in parts {
         put(part, Flags(flags.0 | Flags::MORE.0))?;
         part = next.into();
@@ -513,7 +514,7 @@ where
 pub(crate) fn recv_parts(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
     recv_each_part(|| {
         let mut part = Message::new();
-        socket.recv_message(&mut part.0, flags).map_err(|error| Error::for_receive(error, socket))?;
+        socket.recv_message(&mut part.0, flags).map_err(|error| Error::for_receive(error, socket, flags))?;
         Ok(part)
     })
 }
@@ -534,7 +535,8 @@ pub(crate) fn recv_each_part(mut take: impl FnMut() -> Result<Message>) -> Resul
 /// Subscribes or unsubscribes by an option or by a message, depending on the socket type.
 pub(crate) fn subscribe(socket: &mut core::Socket, prefix: &[u8], on: bool) -> Result<()> {
     if crate::kind::subscribes_by_message(socket.socket_type()) {
-        return Ok(socket.send(&[&[u8::from(on)], prefix].concat(), Flags::NONE)?);
+        let message = [&[u8::from(on)], prefix].concat();
+        return socket.send(&message, Flags::NONE).map_err(Error::for_limit);
     }
     option::set(socket, if on { option::SUBSCRIBE } else { option::UNSUBSCRIBE }, prefix)
 }

@@ -111,10 +111,10 @@ impl<K: Kind> Socket<K> {
 impl<K: Splits> SendHalf<K> {
     fn send_part(&self, frame: Frame<'_>, flags: Flags) -> Result<()> {
         match frame {
-            Frame::Borrowed(bytes) => self.shared.send(bytes, flags)?,
-            Frame::Owned(mut message) => self.shared.send_message(&mut message.0, flags)?,
+            Frame::Borrowed(bytes) => self.shared.send(bytes, flags),
+            Frame::Owned(mut message) => self.shared.send_message(&mut message.0, flags),
         }
-        Ok(())
+        .map_err(|error| Error::for_flags(error, flags))
     }
 
     /// See [`Socket::send`].
@@ -194,7 +194,7 @@ impl<K: Splits> SendHalf<K> {
 impl<K: Splits> ReceiveHalf<K> {
     fn recv_part(&self, flags: Flags) -> Result<Message> {
         let mut message = Message::new();
-        self.shared.recv_message(&mut message.0, flags)?;
+        self.shared.recv_message(&mut message.0, flags).map_err(|error| Error::for_flags(error, flags))?;
         Ok(message)
     }
 
@@ -219,7 +219,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// # Errors
     /// Returns the errors of [`Socket::recv_into`].
     pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        Ok(self.shared.recv(buffer, Flags::NONE)?)
+        self.shared.recv(buffer, Flags::NONE).map_err(Error::for_limit)
     }
 
     /// See [`Socket::recv_batch`].

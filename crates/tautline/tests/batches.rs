@@ -48,7 +48,7 @@ fn a_batch_ends_where_there_is_no_room() {
         assert!((1..6).contains(&sent), "{sent}");
         assert_eq!(push.try_send_batch(&all[sent..]).unwrap_err(), Error::WouldBlock);
         push.set_send_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert_eq!(push.send_batch(&all[sent..]).unwrap_err(), Error::WouldBlock);
+        assert_eq!(push.send_batch(&all[sent..]).unwrap_err(), Error::TimedOut);
         let mut batch = Vec::new();
         assert_eq!(pull.recv_batch(&mut batch, 100), Ok(sent));
         assert_eq!(batch, all[..sent]);
@@ -198,8 +198,8 @@ fn the_end_has_a_deadline() {
         smol::block_on(async {
             let context = Context::new();
             let (push, pull) = pipeline(&context, 1);
-            assert_eq!(context.terminate_within(Duration::ZERO), Err(Error::WouldBlock));
-            assert_eq!(aio::terminate(&context, Duration::from_millis(1)).await, Err(Error::WouldBlock));
+            assert_eq!(context.terminate_within(Duration::ZERO), Err(Error::TimedOut));
+            assert_eq!(aio::terminate(&context, Duration::from_millis(1)).await, Err(Error::TimedOut));
             drop((push, pull));
             assert_eq!(aio::terminate(&context, None).await, Ok(()));
             assert_eq!(context.terminate_within(Duration::ZERO), Ok(()));
@@ -215,7 +215,7 @@ fn the_deadline_ends_lingering() {
         let mut push = Push::builder(&near).connect("tcp://127.0.0.1:1").unwrap();
         push.send("nobody is there").unwrap();
         drop(push);
-        assert_eq!(near.terminate_within(Duration::ZERO), Err(Error::WouldBlock), "something was dropped");
+        assert_eq!(near.terminate_within(Duration::ZERO), Err(Error::TimedOut), "something was dropped");
         assert_eq!(near.terminate(), Ok(()));
 
         // A connected peer that does not read.
@@ -227,7 +227,7 @@ fn the_deadline_ends_lingering() {
         assert_eq!(pull.recv().unwrap(), "first");
         while push.try_send(vec![0; 1 << 20]).is_ok() {}
         drop(push);
-        assert_eq!(near.terminate_within(Duration::ZERO), Err(Error::WouldBlock));
+        assert_eq!(near.terminate_within(Duration::ZERO), Err(Error::TimedOut));
         assert_eq!(near.terminate(), Ok(()));
     });
 }

@@ -126,13 +126,13 @@ fn timeouts_and_high_water_marks_end_a_wait() {
         let mut pull =
             Pull::builder(&context).receive_timeout(Duration::from_millis(1)).receive_hwm(1).build().unwrap();
         pull.bind("inproc://timeout").unwrap();
-        assert_eq!(pull.recv().unwrap_err(), Error::WouldBlock);
+        assert_eq!(pull.recv().unwrap_err(), Error::TimedOut);
         let mut push = Push::builder(&context).send_hwm(1).connect("inproc://timeout").unwrap();
         push.try_send("1").unwrap();
         push.try_send("2").unwrap();
         assert_eq!(push.try_send("3"), Err(Error::WouldBlock));
         push.set_send_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert_eq!(push.send("3"), Err(Error::WouldBlock));
+        assert_eq!(push.send("3"), Err(Error::TimedOut));
     });
 }
 

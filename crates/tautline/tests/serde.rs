@@ -153,6 +153,7 @@ fn errors() {
     let mut bind = |endpoint| pull.bind(endpoint).unwrap_err();
     let errors = [
         Error::WouldBlock,
+        Error::TimedOut,
         Error::Terminated,
         Error::Interrupted,
         Req::new(&context).unwrap().try_recv().unwrap_err(),

@@ -7,7 +7,9 @@ use std::task::{self, Poll, Wake};
 use std::thread;
 use std::time::Duration;
 
-use tautline::{Context, Error, Multipart, Pair, Pull, Push, Rep, Req, aio, kind};
+use tautline::{
+    Context, Dealer, Error, Message, Multipart, Pair, Pub, Pull, Push, Rep, Req, Router, Sub, aio, kind,
+};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -180,4 +182,92 @@ fn futures_may_change_threads() {
     drop(is_send(socket.recv()));
     drop(is_send(socket.send("x")));
     drop(is_send(socket.send_multipart(["x"])));
+}
+
+#[test]
+fn waits_for_peers_leave_the_thread_to_other_tasks() {
+    everywhere("waits_for_peers", || async {
+        let context = Context::new();
+        let mut publisher = Pub::new(&context).unwrap().into_async();
+        let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let mut pull = Pull::new(&context).unwrap().into_async();
+        assert!(matches!(pull.wait_for_subscriptions(1).await, Err(Error::NotSupported(_))));
+        assert_eq!(publisher.wait_for_peers(0).await, Ok(()));
+        // A wait that is dropped early leaves the socket unchanged.
+        {
+            let mut wait = pin!(publisher.wait_for_peers(1));
+            assert!(futures_util::poll!(&mut wait).is_pending());
+        }
+        {
+            let mut wait = pin!(publisher.wait_for_subscriptions(1));
+            assert!(futures_util::poll!(&mut wait).is_pending());
+        }
+        // The other task runs only after the waits have begun, on the same thread.
+        let subscribing = async {
+            let mut subscriber = Sub::new(&context).unwrap().into_async();
+            subscriber.connect(&endpoint).unwrap();
+            subscriber.subscribe("a").unwrap();
+            subscriber.subscribe("b").unwrap();
+            subscriber.recv().await.unwrap()
+        };
+        let publishing = async {
+            publisher.wait_for_peers(1).await.unwrap();
+            publisher.wait_for_subscriptions(2).await.unwrap();
+            publisher.send("a message").await.unwrap();
+        };
+        let ((), received) = futures_util::future::join(publishing, subscribing).await;
+        assert_eq!(received, "a message");
+        context.shutdown();
+        assert_eq!(publisher.wait_for_peers(9).await, Err(Error::Terminated));
+    });
+}
+
+#[test]
+fn context_that_ends_during_a_wait_ends_the_wait() {
+    everywhere("context_that_ends", || async {
+        let context = Context::new();
+        let mut publisher = Pub::new(&context).unwrap().into_async();
+        let ending = async { context.shutdown() };
+        let (waited, ()) = futures_util::future::join(publisher.wait_for_subscriptions(1), ending).await;
+        assert_eq!(waited, Err(Error::Terminated));
+    });
+}
+
+#[test]
+fn send_to_takes_what_send_takes() {
+    everywhere("send_to_takes", || async {
+        let context = Context::new();
+        let mut router = Router::builder(&context).bind("inproc://send-to").unwrap().into_async();
+        let mut dealer = Dealer::builder(&context).connect("inproc://send-to").unwrap().into_async();
+        dealer.send("question").await.unwrap();
+        let (client, question) = router.recv_from().await.unwrap();
+        let none: [&str; 0] = [];
+        router.send_to(&client, "text").await.unwrap();
+        router.send_to(&client, String::from("text")).await.unwrap();
+        router.send_to(&client, b"text").await.unwrap();
+        router.send_to(&client, vec![b't', b'e', b'x', b't']).await.unwrap();
+        router.send_to(&client, Message::from("text")).await.unwrap();
+        router.send_multipart_to(&client, ["a", "b"]).await.unwrap();
+        router.send_multipart_to(&client, vec![String::from("a"), String::from("b")]).await.unwrap();
+        router.send_multipart_to(&client, &question).await.unwrap();
+        assert!(matches!(router.send_multipart_to(&client, none).await, Err(Error::Invalid(_))));
+        let mut router = router.into_blocking();
+        router.send_to(&client, "text").unwrap();
+        router.send_to(&client, String::from("text")).unwrap();
+        router.send_to(&client, b"text").unwrap();
+        router.send_to(&client, vec![b't', b'e', b'x', b't']).unwrap();
+        router.send_to(&client, Message::from("text")).unwrap();
+        router.send_multipart_to(&client, ["a", "b"]).unwrap();
+        router.send_multipart_to(&client, vec![String::from("a"), String::from("b")]).unwrap();
+        router.send_multipart_to(&client, &question).unwrap();
+        assert!(matches!(router.send_multipart_to(&client, none), Err(Error::Invalid(_))));
+        for _ in 0..2 {
+            for _ in 0..5 {
+                assert_eq!(dealer.recv_multipart().await.unwrap(), Multipart::from(["text"]));
+            }
+            assert_eq!(dealer.recv_multipart().await.unwrap(), Multipart::from(["a", "b"]));
+            assert_eq!(dealer.recv_multipart().await.unwrap(), Multipart::from(["a", "b"]));
+            assert_eq!(dealer.recv_multipart().await.unwrap(), question);
+        }
+    });
 }

@@ -233,7 +233,7 @@ class Bridge:
         for read, stream in [(self.read, self.process.stdout), (self.hear, self.process.stderr)]:
             threading.Thread(target=read, args=(stream,), daemon=True).start()
         if wait:
-            self.until(lambda: any("routes are running" in line for line in self.said))
+            self.until(lambda: any("routes running: " in line for line in self.said))
 
     def read(self, stream):
         for line in stream:

@@ -24,6 +24,9 @@ pub struct Run {
     /// Report the ZeroMQ library of every process that the program starts
     #[arg(short, long)]
     pub verbose: bool,
+    /// Second step of `taut run`, in the new process: the process id of the first step.
+    #[arg(long, value_name = "PID", hide = true, requires = "library")]
+    pub parent: Option<i32>,
     /// Program and its arguments
     #[arg(
         required = true,

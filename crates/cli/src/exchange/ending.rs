@@ -18,11 +18,35 @@ const NOTICE: Duration = Duration::from_secs(2);
 /// Maximum pause between two checks of the queues: there is no event for an empty queue.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Time limit for the delivery of queued messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Time of the option that set the limit, for the error.
+    pub time: Duration,
+    /// End of that time.
+    pub at: Instant,
+}
+
+impl Limit {
+    fn left(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
+    /// Returns the failure if the time has passed. `what` was not delivered in it.
+    fn check(self, what: &str, observed: &SocketEvents) -> Result<()> {
+        if !self.left().is_zero() {
+            return Ok(());
+        }
+        let text = format!("{what} delivered within {}", humantime::format_duration(self.time));
+        Err(Failure::new(Code::Timeout, text).hint(observed.reason()))
+    }
+}
+
 /// Waits until the queue of the socket is empty. The socket stays open, so that its events are
 /// still observed.
 pub fn drain(
     socket: &mut dyn AnySocket,
-    timeout: Option<Duration>,
+    limit: Option<Limit>,
     signals: &mut Signals,
     observed: &SocketEvents,
     quiet: bool,
@@ -36,19 +60,13 @@ pub fn drain(
             return Ok(());
         }
         signals.check()?;
-        let passed = start.elapsed();
-        if let Some(timeout) = timeout.filter(|timeout| passed >= *timeout) {
-            let time = humantime::format_duration(timeout);
-            return Err(Failure::new(Code::Timeout, format!("{queued} not delivered within {time}"))
-                .hint(observed.reason()));
-        }
-        if !told && passed >= NOTICE {
+        limit.map_or(Ok(()), |limit| limit.check(&format!("{queued} not"), observed))?;
+        if !told && start.elapsed() >= NOTICE {
             told = true;
             notice!("taut: {queued} not delivered yet: {}", observed.reason());
         }
         let mut items = [PollItem::descriptor(signals.descriptor())];
-        let limit = timeout.map_or(pause, |timeout| pause.min(timeout.saturating_sub(passed)));
-        match tautline::poll(&mut items, limit) {
+        match tautline::poll(&mut items, limit.map_or(pause, |limit| pause.min(limit.left()))) {
             Ok(_) | Err(Error::Interrupted) => {}
             Err(error) => return Err(error.into()),
         }
@@ -60,7 +78,7 @@ pub fn drain(
 /// sent.
 pub fn end(
     context: Context,
-    timeout: Option<Duration>,
+    limit: Option<Limit>,
     signals: &mut Signals,
     observed: &SocketEvents,
 ) -> Result<()> {
@@ -72,22 +90,15 @@ pub fn end(
         drop(sign);
     });
     ending.map_err(failed)?;
-    let start = Instant::now();
     // The signal that ended the job must not discard queued messages.
     let asked = signals.stop().is_some();
     loop {
         if !asked {
             signals.check()?;
         }
-        let passed = start.elapsed();
-        if let Some(timeout) = timeout.filter(|timeout| passed >= *timeout) {
-            let what =
-                format!("not all messages were delivered within {}", humantime::format_duration(timeout));
-            return Err(Failure::new(Code::Timeout, what).hint(observed.reason()));
-        }
-        let limit = timeout.map(|timeout| timeout.saturating_sub(passed));
+        limit.map_or(Ok(()), |limit| limit.check("not all messages were", observed))?;
         let mut items = [PollItem::descriptor(done.as_fd()), PollItem::descriptor(signals.descriptor())];
-        match tautline::poll(&mut items, limit) {
+        match tautline::poll(&mut items, limit.map(Limit::left)) {
             Ok(_) | Err(Error::Interrupted) => {}
             Err(error) => return Err(error.into()),
         }

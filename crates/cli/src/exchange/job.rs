@@ -205,6 +205,8 @@ impl Job {
         if !all.is_empty() && !args.file.is_empty() {
             return Err(Failure::usage("messages come either from the command line or from --file"));
         }
+        all.iter().try_for_each(|parts| check_sizes(parts))?;
+        prefix.iter().map(std::slice::from_ref).try_for_each(check_sizes)?;
         let endless = interval.is_some() || self.count.is_some() || self.kind == SocketType::Rep;
         if !all.is_empty() {
             self.source = Some(Source::Given { messages: all, next: 0, endless });
@@ -244,6 +246,17 @@ impl Job {
             self.answer = Some(Answer::Through(command.clone()));
         }
         Ok(())
+    }
+}
+
+/// Fails if the `{size:N}` of a message are malformed or too large.
+fn check_sizes(parts: &[Template]) -> Result<()> {
+    let limit = format!("a message has at most {} bytes of {{size:N}} (1 GiB)", template::LONGEST);
+    let sizes = parts.iter().map(Template::sizes).collect::<std::result::Result<Vec<u64>, String>>();
+    let sizes = sizes.map_err(|wrong| Failure::usage(format!("{wrong}: N must be a number, and {limit}")))?;
+    match sizes.into_iter().fold(0, u64::saturating_add) {
+        0..=template::LONGEST => Ok(()),
+        total => Err(Failure::usage(format!("{limit}, not {total}"))),
     }
 }
 

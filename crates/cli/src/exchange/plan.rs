@@ -1,17 +1,20 @@
 //! Runs a job from opening its socket to closing it.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tautline::Context;
 use tautline::kind::SocketType;
 
-use super::{Exchange, Job, NextStep, ending};
+use super::ending::Limit;
+use super::{Answer, Exchange, Job, Lasting, NextStep, ending};
 use crate::failure::{Code, Failure, Result};
 use crate::replayed::{self, Replay};
 use crate::security::Security;
 use crate::signals::Signals;
 use crate::socket::{self, AnySocket};
 use crate::socket_events::{Notices, SocketEvents};
+use crate::through;
 
 const LINGER: i32 = 17;
 /// Linger after an early end, in milliseconds. This is enough to flush the queues of connected
@@ -52,12 +55,17 @@ pub fn run(mut job: Job) -> Result<()> {
             socket.connect(&endpoint.address).map_err(failed)?;
         }
     }
-    let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);
+    let lasting = job.lasting.map(|time| Lasting { time, until: Instant::now() + time });
+    if let (Some(lasting), Some(Answer::Through(_))) = (lasting, &job.answer) {
+        end_command_at(lasting)?;
+    }
+    let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals, lasting);
     // A signal that arrives from here on interrupts the delivery of queued messages.
     let was_ended = signals.has_stopped();
     let mut outcome = job.sink.end().and(outcome);
     if outcome.is_ok() && socket::sends(job.kind) && !was_ended {
-        outcome = ending::drain(&mut *socket, job.timeout, &mut signals, &observed, job.quiet);
+        outcome =
+            ending::drain(&mut *socket, limit(job.timeout, lasting), &mut signals, &observed, job.quiet);
     }
     // A receiver has no messages to deliver. After a timeout, the job has waited long enough. After
     // a signal or an input error, it should end soon.
@@ -69,8 +77,28 @@ pub fn run(mut job: Job) -> Result<()> {
     };
     socket.set(LINGER, &linger.to_ne_bytes())?;
     drop(socket);
-    let ended = ending::end(context, job.timeout.filter(|_| linger < 0), &mut signals, &observed);
+    let limit = limit(job.timeout, lasting).filter(|_| linger < 0);
+    let ended = ending::end(context, limit, &mut signals, &observed);
     outcome.and(ended)
+}
+
+/// Returns the time limit for the delivery of queued messages, from now on. At the end of `--for`,
+/// connected peers still get the messages of an endless job, as after a signal.
+fn limit(timeout: Option<Duration>, lasting: Option<Lasting>) -> Option<Limit> {
+    let now = Instant::now();
+    let timeout = timeout.map(|time| Limit { time, at: now + time });
+    let grace = Duration::from_millis(LINGER_EARLY.unsigned_abs().into());
+    let lasting = lasting.map(|lasting| Limit { time: lasting.time, at: lasting.until.max(now + grace) });
+    [timeout, lasting].into_iter().flatten().min_by_key(|limit| limit.at)
+}
+
+/// Ends the command of `--through` that runs at the end of `--for`.
+fn end_command_at(lasting: Lasting) -> Result<()> {
+    let ending = thread::Builder::new().name("for".to_owned()).spawn(move || {
+        thread::sleep(lasting.until.saturating_duration_since(Instant::now()));
+        through::abandon();
+    });
+    ending.map(drop).map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))
 }
 
 fn exchange(
@@ -78,6 +106,7 @@ fn exchange(
     socket: &mut dyn AnySocket,
     observed: &SocketEvents,
     signals: &mut Signals,
+    lasting: Option<Lasting>,
 ) -> Result<()> {
     let now = Instant::now();
     let mut exchange = Exchange {
@@ -99,7 +128,7 @@ fn exchange(
         interval: job.interval,
         count: job.count,
         timeout: job.timeout,
-        until: job.lasting.map(|time| now + time),
+        lasting,
         wait: job.wait,
         one_way: job.one_way,
         quiet: job.quiet,

@@ -20,6 +20,11 @@ pub struct Decoder {
     buffer: Vec<u8>,
     /// Start of the next message.
     at: usize,
+    /// End of the bytes that the search for the end of the next message has covered, so that each
+    /// byte is searched only once.
+    searched: usize,
+    /// MessagePack: number of values between `searched` and the end of the next message.
+    open_values: u64,
     ended: bool,
     number: u64,
     /// Receive time of the last message, if the input gives it.
@@ -36,6 +41,8 @@ impl Decoder {
             name: name.to_owned(),
             buffer: Vec::new(),
             at: 0,
+            searched: 0,
+            open_values: 1,
             ended: false,
             number: 0,
             time: None,
@@ -55,6 +62,7 @@ impl Decoder {
     /// Appends the next bytes of the input.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.at);
+        self.searched -= self.at;
         self.at = 0;
         self.buffer.extend_from_slice(bytes);
     }
@@ -79,18 +87,25 @@ impl Decoder {
             match self.format {
                 Format::Raw if !self.ended => return Ok(None),
                 Format::Raw => {
-                    self.at = self.buffer.len();
-                    return Ok(Some(vec![self.buffer.clone()]));
+                    let message = rest.to_vec();
+                    self.advance(self.buffer.len());
+                    return Ok(Some(vec![message]));
                 }
                 Format::Msgpack => return self.next_value(),
                 _ => {}
             }
-            let (line, used) = match rest.iter().position(|byte| *byte == b'\n') {
-                Some(end) => (rest[..end].to_vec(), end + 1),
-                None if self.ended => (rest.to_vec(), rest.len()),
-                None => return Ok(None),
+            let (line, next) = match self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    let end = self.searched + end;
+                    (self.buffer[self.at..end].to_vec(), end + 1)
+                }
+                None if self.ended => (rest.to_vec(), self.buffer.len()),
+                None => {
+                    self.searched = self.buffer.len();
+                    return Ok(None);
+                }
             };
-            self.at += used;
+            self.advance(next);
             self.number += 1;
             let message = match self.format {
                 Format::Hex => self.hex_line(&line)?,
@@ -100,6 +115,21 @@ impl Decoder {
             };
             return Ok(Some(message));
         }
+    }
+
+    /// Moves the start of the next message to `next`.
+    fn advance(&mut self, next: usize) {
+        (self.at, self.searched, self.open_values) = (next, next, 1);
+    }
+
+    /// Searches for the end of the next MessagePack value. True if the whole value has arrived.
+    fn has_whole_value(&mut self) -> bool {
+        while self.open_values > 0 {
+            let Some((len, inner)) = msgpack_value(&self.buffer[self.searched..]) else { return false };
+            self.searched += len;
+            self.open_values = (self.open_values - 1).saturating_add(inner);
+        }
+        true
     }
 
     fn text_line(&self, line: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -148,21 +178,18 @@ impl Decoder {
     }
 
     fn next_value(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
+        if !self.has_whole_value() && !self.ended {
+            return Ok(None);
+        }
         let mut rest = &self.buffer[self.at..];
-        let before = rest.len();
-        let value = match rmpv::decode::read_value(&mut rest) {
-            Ok(value) => value,
-            Err(error) => {
-                let cut = error.kind() == std::io::ErrorKind::UnexpectedEof;
-                if cut && !self.ended {
-                    return Ok(None);
-                }
-                self.number += 1;
-                return Err(self.fault(if cut { "truncated MessagePack" } else { "not MessagePack" }));
-            }
-        };
-        self.at += before - rest.len();
+        let value = rmpv::decode::read_value(&mut rest);
+        let next = self.buffer.len() - rest.len();
         self.number += 1;
+        let value = value.map_err(|error| {
+            let cut = error.kind() == std::io::ErrorKind::UnexpectedEof;
+            self.fault(if cut { "truncated MessagePack" } else { "not MessagePack" })
+        })?;
+        self.advance(next);
         let parts = match value {
             rmpv::Value::Array(parts) if !parts.is_empty() => parts,
             other => vec![other],
@@ -193,6 +220,40 @@ pub fn split<'a>(line: &'a [u8], separator: Option<&[u8]>) -> Vec<&'a [u8]> {
     }
     parts.push(rest);
     parts
+}
+
+/// Returns the length of the first MessagePack value, without the values inside it, and the number
+/// of values inside it. `None` if more bytes are needed. An invalid first byte counts as a value.
+fn msgpack_value(bytes: &[u8]) -> Option<(usize, u64)> {
+    let number = |len: usize| {
+        let digits = bytes.get(1..1 + len)?;
+        Some(digits.iter().fold(0_u64, |number, digit| number << 8 | u64::from(*digit)))
+    };
+    // The length of the header, the length of the data behind it, and the number of inner values.
+    let (header, data, inner) = match *bytes.first()? {
+        first @ 0x80..=0x8f => (1, 0, 2 * u64::from(first & 0x0f)),
+        first @ 0x90..=0x9f => (1, 0, u64::from(first & 0x0f)),
+        first @ 0xa0..=0xbf => (1, u64::from(first & 0x1f), 0),
+        0xc4 | 0xd9 => (2, number(1)?, 0),
+        0xc5 | 0xda => (3, number(2)?, 0),
+        0xc6 | 0xdb => (5, number(4)?, 0),
+        // The extensions also have a byte for their type.
+        0xc7 => (3, number(1)?, 0),
+        0xc8 => (4, number(2)?, 0),
+        0xc9 => (6, number(4)?, 0),
+        first @ 0xd4..=0xd8 => (2, 1 << (first - 0xd4), 0),
+        0xcc | 0xd0 => (2, 0, 0),
+        0xcd | 0xd1 => (3, 0, 0),
+        0xca | 0xce | 0xd2 => (5, 0, 0),
+        0xcb | 0xcf | 0xd3 => (9, 0, 0),
+        0xdc => (3, 0, number(2)?),
+        0xdd => (5, 0, number(4)?),
+        0xde => (3, 0, 2 * number(2)?),
+        0xdf => (5, 0, 2 * number(4)?),
+        _ => (1, 0, 0),
+    };
+    let len = usize::try_from(data).ok()?.checked_add(header)?;
+    (bytes.len() >= len).then_some((len, inner))
 }
 
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
@@ -269,6 +330,53 @@ mod tests {
             for step in 1..=input.len() {
                 assert_eq!(all(format, separator, input, step).unwrap(), expected, "{format:?} by {step}");
             }
+        }
+    }
+
+    /// The search for the end of the message must not restart with each piece: a search of each
+    /// piece from the start would take hours here.
+    #[test]
+    fn long_message_in_small_pieces_takes_linear_time() {
+        const LEN: usize = 8 << 20;
+        let text = vec![b'a'; LEN];
+        let json = [b"\"", &text[..], b"\"\n"].concat();
+        let bytes = [b"\x91\xc6\x00\x80\x00\x00", &text[..]].concat();
+        let parts = [b"\xdd\x00\x40\x00\x00", &b"\xa1a".repeat(LEN / 2)[..]].concat();
+        tautline_testkit::with_watchdog(std::time::Duration::from_secs(120), "long message", || {
+            for (format, input, count) in [
+                (Format::Text, &text, 1),
+                (Format::Jsonl, &json, 1),
+                (Format::Msgpack, &bytes, 1),
+                (Format::Msgpack, &parts, LEN / 2),
+            ] {
+                let messages = all(format, None, input, 16).unwrap();
+                assert_eq!((messages.len(), messages[0].len()), (1, count), "{format:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_msgpack_value_has_its_length() {
+        use rmpv::{Utf8String, Value};
+        let bytes = |len: usize| Value::Binary(vec![7; len]);
+        let text = |len: usize| Value::String(Utf8String::from("a".repeat(len)));
+        let ext = |len: usize| Value::Ext(5, vec![1; len]);
+        let list = |len: usize| Value::Array(vec![Value::Nil; len]);
+        let map = |len: usize| Value::Map(vec![(Value::from(true), Value::from(300)); len]);
+        let mut values = vec![Value::F32(1.5), Value::F64(2.5), Value::from(-1), Value::from(u64::MAX)];
+        values.extend([200_u64, 60_000, 1 << 20].map(Value::from));
+        values.extend([-100_i64, -200, -40_000, i64::MIN].map(Value::from));
+        for len in [0, 1, 2, 4, 8, 15, 16, 31, 32, 255, 256, 65_535, 65_536] {
+            values.extend([bytes(len), text(len), ext(len), list(len), map(len)]);
+        }
+        for value in values {
+            let mut encoded = Vec::new();
+            rmpv::encode::write_value(&mut encoded, &value).unwrap();
+            let mut decoder = Decoder::new(Format::Msgpack, None, false, "input");
+            decoder.push(&encoded[..encoded.len() - 1]);
+            assert!(!decoder.has_whole_value(), "{value}");
+            decoder.push(&encoded[encoded.len() - 1..]);
+            assert!(decoder.has_whole_value() && decoder.searched == encoded.len(), "{value}");
         }
     }
 

@@ -29,6 +29,7 @@ use ratatui::layout::Rect;
 use ratatui::{TerminalOptions, Viewport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use terminal_size::{Height, Width, terminal_size_of};
 
@@ -37,7 +38,7 @@ use crate::args::Top;
 use crate::failure::{Failure, Result};
 use crate::hangup;
 use crate::signals::Signals;
-use crate::sink::{broken, colours};
+use crate::sink::{broken, colours, is_dumb};
 use keys::{Key, Keys};
 use rows::SocketKey;
 use sample::Sample;
@@ -55,10 +56,14 @@ pub fn run(args: &Top) -> Result<()> {
         return Err(Failure::usage("top needs a terminal")
             .hint("programs can use taut ps --json, taut show PID --json and taut metrics"));
     }
+    if is_dumb() {
+        return Err(Failure::usage("top needs a terminal that can move its cursor, but TERM is dumb")
+            .hint("taut ps and taut show PID print plain text"));
+    }
     let mut signals = Signals::watch()?;
-    let screen = Raw::enter().map_err(|error| broken(&error))?;
+    let mut screen = Raw::enter().map_err(|error| broken(&error))?;
     let mut top = TopState::new(args);
-    let outcome = top.work(&mut signals, &screen);
+    let outcome = top.work(&mut signals, &mut screen);
     screen.leave();
     outcome
 }
@@ -73,14 +78,26 @@ struct Raw {
 impl Raw {
     fn enter() -> io::Result<Raw> {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let before = tcgetattr(&input)?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(&input, OptionalActions::Flush, &raw)?;
-        let entered = Raw { input, output: output.try_clone()?, before };
-        output.write_all(ENTER)?;
+        let mut entered = Raw { input, output, before };
+        entered.take()?;
         Ok(entered)
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        tcsetattr(&self.input, OptionalActions::Flush, &raw)?;
+        self.output.write_all(ENTER)
+    }
+
+    /// Stops the process until it is continued, as Ctrl-Z does for other programs. Signals the
+    /// whole process group, because the shell waits for all of it.
+    fn suspend(&mut self) -> io::Result<()> {
+        self.give_back();
+        kill_current_process_group(Signal::TSTP)?;
+        self.take()
     }
 
     fn leave(mut self) {
@@ -148,7 +165,7 @@ impl TopState {
         }
     }
 
-    fn work(&mut self, signals: &mut Signals, raw: &Raw) -> Result<()> {
+    fn work(&mut self, signals: &mut Signals, raw: &mut Raw) -> Result<()> {
         let failed = |error: io::Error| broken(&error);
         let backend = CrosstermBackend::new(raw.output.try_clone().map_err(failed)?);
         let viewport = TerminalOptions { viewport: Viewport::Fixed(raw.size()) };
@@ -208,7 +225,11 @@ impl TopState {
                 keys.give_up().into_iter().collect()
             };
             for key in typed {
-                if self.press(key) {
+                if key == Key::Suspend {
+                    raw.suspend().map_err(failed)?;
+                    // The shell has used the screen, and the size may have changed.
+                    terminal.resize(raw.size()).map_err(failed)?;
+                } else if self.press(key) {
                     return Ok(());
                 }
             }
@@ -254,7 +275,7 @@ impl TopState {
             Key::Letter('a') => self.which = SocketSelection::new(self.which == SocketSelection::OfProgram),
             Key::Letter('/') => self.typing = true,
             Key::Letter('h' | '?') => self.help = true,
-            Key::Letter(_) => {}
+            Key::Letter(_) | Key::Suspend => {}
         }
         false
     }

@@ -1,5 +1,7 @@
 //! Wrong command lines and faulty input files.
 
+use std::fs::File;
+
 use crate::support::{Running, TempDir, run, run_with, start, taut, test};
 
 #[test]
@@ -145,5 +147,53 @@ fn nothing_is_sent_for_an_empty_input() {
     test("nothing_is_sent_for_an_empty_input", || {
         let folder = TempDir::new();
         assert_eq!(run_with(&["push", &folder.ipc("a")], b"").code, Some(0));
+    });
+}
+
+#[test]
+fn oversized_placeholder_is_refused() {
+    test("oversized_placeholder_is_refused", || {
+        for (message, text) in [
+            ("{size:99999999999999}", "{size:99999999999999}: N must be a number, and a message has at most"),
+            ("{size:many}", "{size:many}: N must be a number"),
+            (
+                "{size:700000000} {size:700000000}",
+                "at most 1073741824 bytes of {size:N} (1 GiB), not 1400000000",
+            ),
+        ] {
+            run(&["push", ":1", message]).failed(2, &[text]);
+        }
+        run(&["push", ":1", "-p", "{size:700000000}", "-p", "{size:700000000}"])
+            .failed(2, &["not 1400000000"]);
+        run(&["push", ":1", "--to", "{size:x}"]).failed(2, &["{size:x}"]);
+    });
+}
+
+#[test]
+fn help_without_room_for_it_fails() {
+    test("help_without_room_for_it_fails", || {
+        for args in [&["--help"][..], &["--version"], &["sub", "--help"], &["policy", "-h"]] {
+            let mut command = taut(args);
+            command.stdout(File::options().write(true).open("/dev/full").unwrap());
+            Running::start(command)
+                .end()
+                .failed(1, &["cannot write to standard output: No space left on device"]);
+        }
+        assert!(run(&["--version"]).lines()[0].starts_with("taut "));
+    });
+}
+
+#[test]
+fn unknown_home_folder_is_told() {
+    test("unknown_home_folder_is_told", || {
+        for args in
+            [&["contexts"][..], &["contexts", "--path"], &["contexts", "x", "--save", ":1"], &["sub", "@x"]]
+        {
+            let mut command = taut(args);
+            command.env_remove("HOME").env_remove("XDG_CONFIG_HOME");
+            Running::start(command)
+                .end()
+                .failed(1, &["saved contexts, keys and policies is unknown", "set HOME"]);
+        }
     });
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::support::{Running, TempDir, run, start, taut, test};
+use crate::support::{Running, TempDir, run, run_with, start, taut, test};
 
 #[test]
 fn nothing_comes() {
@@ -44,8 +44,40 @@ fn a_time_to_listen_is_no_failure() {
         let folder = TempDir::new();
         let ended = run(&["pull", &folder.ipc("a"), "--for", "50ms"]);
         assert_eq!((ended.code, ended.out.len(), ended.err.as_str()), (Some(0), 0, ""));
-        let stuck = run(&["push", "--bind", &folder.ipc("b"), "x", "--for", "50ms"]);
-        assert_eq!(stuck.code, Some(0), "{stuck:?}");
+        let repeated = run(&["push", "--bind", &folder.ipc("b"), "x", "-i", "1ms", "--for", "50ms"]);
+        assert_eq!(repeated.code, Some(0), "{repeated:?}");
+    });
+}
+
+#[test]
+fn work_that_is_unfinished_at_the_end_of_for_fails() {
+    test("work_that_is_unfinished_at_the_end_of_for_fails", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let started = |args: &[&str], text: &str| {
+            let ended = run_with(&[args, &["--for", "50ms"]].concat(), b"one\n");
+            ended.failed(3, &[text]);
+            assert!(ended.err.contains("50ms"), "{ended:?}");
+        };
+        started(&["push", "--bind", &at, "x"], "no message could be sent for");
+        started(&["push", "--bind", &at], "no message could be sent for");
+        started(&["push", &at, "x"], "not delivered within");
+        started(&["push", &at, "x", "-d", "1h"], "not all messages were sent within");
+        started(&["req", &at, "x"], "no reply arrived for");
+        started(&["pub", &at, "x"], "no subscriber connected for");
+        started(&["dealer", &at, "x"], "not delivered within");
+    });
+}
+
+#[test]
+fn command_that_outlasts_for_is_ended() {
+    test("command_that_outlasts_for_is_ended", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let pull = start(&["pull", &at, "--through", "sleep 1d", "--for", "2"]);
+        let push = start(&["push", &at, "x", "-i", "1ms"]);
+        pull.end().failed(1, &["the command failed"]);
+        drop(push);
     });
 }
 

@@ -87,6 +87,26 @@ fn a_program_runs_on_tautline_and_that_is_proved() {
 }
 
 #[test]
+fn program_does_not_outlive_taut() {
+    test("program_does_not_outlive_taut", || {
+        let set = Set::new();
+        let mut running = set.taut(&["-q", &set.program, "ready"]);
+        assert_eq!(running.line(), "ready");
+        running.signal(Signal::KILL);
+        // The program holds its end of the pipe, and its input stays open.
+        let ended = running.end_with_open_input();
+        assert_eq!((ended.code, ended.text()), (None, String::new()));
+
+        // `taut` may end before the new process has made its request to the kernel. Process 1
+        // stands for the parent that it finds then.
+        let other = taut(&["run", "--parent", "1", "--library", &set.ours, "--", &set.program, "started"]);
+        let ended = Running::start(other).end();
+        ended.failed(1, &["taut run has ended, so the program was not started"]);
+        assert_eq!(ended.text(), "");
+    });
+}
+
+#[test]
 fn a_program_that_loads_another_libzmq_is_told() {
     test("a_program_that_loads_another_libzmq_is_told", || {
         let set = Set::new();

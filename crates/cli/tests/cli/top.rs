@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::observed::{NOW, World, trouble};
 use crate::support::{Running, taut, test};
@@ -117,6 +119,77 @@ fn the_screen_shows_the_ones_in_trouble_first() {
             !screen.alternate_screen() && !screen.hide_cursor()
         });
         assert_eq!(session.top.end_with_open_input().code, Some(0));
+    });
+}
+
+#[test]
+fn suspend_gives_the_terminal_back_until_the_process_continues() {
+    test("suspend_gives_the_terminal_back_until_the_process_continues", || {
+        let world = World::new();
+        let (program, window) = terminal_of(24, 80);
+        let mut command = world.command(&["top"]);
+        // Use a separate group, because Ctrl-Z stops the whole process group.
+        command.process_group(0);
+        command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
+        let (top, screen) = (Running::start(command), vt100::Parser::new(24, 80, 0));
+        let mut session = Session { top, window, screen };
+        for _ in 0..2 {
+            session.wait(|screen| screen.contains("q quit"));
+            session.press("\x1a");
+            let pid = Pid::from_raw(session.top.id() as i32);
+            let status = loop {
+                match waitpid(pid, WaitOptions::UNTRACED) {
+                    Ok(Some((_, status))) => break status,
+                    Ok(None) | Err(Errno::INTR) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            assert!(status.stopped(), "{status:?}");
+            read_until(&mut session.window, &mut session.screen, |screen| {
+                !screen.alternate_screen() && !screen.hide_cursor()
+            });
+            session.top.signal(Signal::CONT);
+            read_until(&mut session.window, &mut session.screen, vt100::Screen::alternate_screen);
+        }
+        session.press("q");
+        assert_eq!(session.top.end_with_open_input().code, Some(0));
+    });
+}
+
+#[test]
+fn terminal_without_control_sequences_is_refused() {
+    test("terminal_without_control_sequences_is_refused", || {
+        let world = World::new();
+        for (args, text) in
+            [(&["top"][..], "top needs a terminal"), (&["sub", ":1", "--watch"], "--watch needs")]
+        {
+            let (program, _window) = terminal_of(24, 80);
+            let mut command = world.command(args);
+            command.env("TERM", "dumb").stderr(Stdio::piped());
+            command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
+            Running::start(command).end().failed(2, &[text, "TERM is dumb"]);
+        }
+    });
+}
+
+#[test]
+fn narrow_terminal_shows_the_notes() {
+    test("narrow_terminal_shows_the_notes", || {
+        let world = World::new();
+        trouble().write(&mut world.file(None));
+        let (program, mut window) = terminal_of(10, 40);
+        let mut command = world.command(&["top"]);
+        command.stdin(Stdio::from(program.try_clone().unwrap())).stdout(Stdio::from(program));
+        let top = Running::start(command);
+        let mut screen = vt100::Parser::new(10, 40, 0);
+        read_until(&mut window, &mut screen, |screen| {
+            let text = screen.contents();
+            text.contains("PROGRAM    SOCKET     FULL NOTE")
+                && text.contains("100% full for")
+                && text.contains("q quit")
+        });
+        window.write_all(b"q").unwrap();
+        assert_eq!(top.end_with_open_input().code, Some(0));
     });
 }
 

@@ -272,7 +272,10 @@ impl NameFollower for Finder {
                 plans.push((endpoint.clone(), self.plan(endpoint)));
             }
         }
-        let why = format!("the name has {} endpoints", wanted.len());
+        let why = match wanted.len() {
+            1 => "the name has 1 endpoint".to_owned(),
+            count => format!("the name has {count} endpoints"),
+        };
         self.site.events.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
         let driver = self.site.driver.clone();
         driver.post(Box::new(move |turn| self.apply_endpoints(turn, version, &wanted, plans)));

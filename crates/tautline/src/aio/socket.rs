@@ -122,7 +122,7 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Polls until a retry of the operation of `events` is worthwhile.
-    pub(super) fn poll_wait(&mut self, cx: &mut Context<'_>, events: i16) -> Poll<Result<()>> {
+    pub(crate) fn poll_wait(&mut self, cx: &mut Context<'_>, events: i16) -> Poll<Result<()>> {
         self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
     }
 
@@ -133,7 +133,7 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Abandons the current wait.
-    pub(super) fn stop_waiting(&mut self) {
+    pub(crate) fn stop_waiting(&mut self) {
         self.park.cancel_wait(&mut self.socket.inner);
     }
 
@@ -143,7 +143,7 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Repeats `attempt` until it no longer returns `WouldBlock`.
-    async fn retry_until_ready<T>(
+    pub(crate) async fn retry_until_ready<T>(
         &mut self,
         events: i16,
         mut attempt: impl FnMut(&mut crate::Socket<K>) -> Result<T>,
@@ -241,11 +241,13 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
-    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()>
+    pub async fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
         K: Sends + HasMultipart,
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
     {
-        let message = message.into();
+        let message = Multipart::collect(parts);
         self.retry_until_ready(POLLOUT, |socket| send_parts(&mut socket.inner, &message, Flags::DONTWAIT))
             .await
     }
@@ -318,7 +320,7 @@ impl<K: Kind> Socket<K> {
     {
         let attempt = |socket: &mut crate::Socket<K>| {
             let outcome = socket.inner.recv(buffer, Flags::DONTWAIT);
-            outcome.map_err(|error| Error::for_receive(error, &socket.inner))
+            outcome.map_err(|error| Error::for_receive(error, &socket.inner, Flags::DONTWAIT))
         };
         self.retry_until_ready(POLLIN, attempt).await
     }
@@ -389,8 +391,9 @@ impl<K: Kind> Socket<K> {
 /// let mut dealer = tautline::Dealer::builder(&context).connect("inproc://addresses")?.into_async();
 /// dealer.send("question").await?;
 /// let (client, question) = router.recv_from().await?;
-/// router.send_to(&client, ["answer to", question[0].as_str().unwrap()]).await?;
-/// assert_eq!(dealer.recv_multipart().await?.len(), 2);
+/// router.send_to(&client, "answer").await?;
+/// router.send_multipart_to(&client, ["to", question[0].as_str().unwrap()]).await?;
+/// assert_eq!((dealer.recv().await?.as_str(), dealer.recv_multipart().await?.len()), (Ok("answer"), 2));
 /// # router.send_multipart_batch([[client.as_bytes(), b"more"]]).await?;
 /// # Ok(()) })
 /// # }
@@ -415,11 +418,29 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
-    pub async fn send_to(&mut self, peer: &RoutingId, message: impl Into<Multipart>) -> Result<()>
+    pub async fn send_to<'a>(&mut self, peer: &RoutingId, frame: impl Into<Frame<'a>>) -> Result<()>
     where
         K: Addresses,
     {
-        let message = message.into();
+        self.send_multipart_to(peer, [frame.into()]).await
+    }
+
+    /// See [`crate::Socket::send_multipart_to`].
+    ///
+    /// Cancel safe: if the future is dropped early, no message was sent.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
+    pub async fn send_multipart_to<'a, I>(&mut self, peer: &RoutingId, parts: I) -> Result<()>
+    where
+        K: Addresses,
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        let message = Multipart::collect(parts);
+        if message.is_empty() {
+            return Err(Error::no_parts());
+        }
         let attempt = |socket: &mut crate::Socket<K>| {
             send_parts(&mut socket.inner, routing::addressed(peer, &message), Flags::DONTWAIT)
         };

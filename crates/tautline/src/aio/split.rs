@@ -243,8 +243,12 @@ impl<K: Splits> SendHalf<K> {
     ///
     /// # Errors
     /// Returns the errors of [`Socket::send_multipart`].
-    pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
-        let message = message.into();
+    pub async fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Into<Frame<'a>>,
+    {
+        let message = Multipart::collect(parts);
         self.0
             .retry_until_ready(POLLOUT, |socket| send_parts(&mut socket.inner, &message, Flags::DONTWAIT))
             .await

@@ -37,7 +37,7 @@ struct Ending {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::WouldBlock`] if at the deadline a socket is still open or has unsent messages,
+/// Returns [`Error::TimedOut`] if at the deadline a socket is still open or has unsent messages,
 /// which are dropped; [`Error::Os`] if the thread cannot be created.
 pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>) -> Result<()> {
     let (context, patience) = (context.clone(), patience.into());
@@ -47,7 +47,7 @@ pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>)
         let outcome = loop {
             match context.0.terminate_within(patience) {
                 Err(tautline_core::Error::Interrupted) => {}
-                outcome => break outcome.map_err(Error::from),
+                outcome => break outcome.map_err(Error::for_limit),
             }
         };
         let waker = {

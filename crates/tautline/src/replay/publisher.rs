@@ -1,14 +1,19 @@
 //! [`ReliablePub`]: a PUB that keeps its last messages, and its builder. Requests for kept messages
 //! go to another socket, a ROUTER, which [`replay`](super) calls the ring.
 
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use tautline_core::Flags;
+use tautline_core::poller::POLLOUT;
 
 use super::ring::{KeptMessage, Ring};
 use super::server::Server;
 use super::{EPOCH, encode, protection};
 use crate::error::Result;
-use crate::{Builder, Context, Message, Pub, Router, kind, option};
+use crate::socket::send_parts;
+use crate::{Builder, Context, Message, Pub, Router, aio, kind, option};
 
 /// Default number of kept messages, as in vLLM's publisher of KV-cache events.
 const KEPT: usize = 10_000;
@@ -85,12 +90,13 @@ impl ReliablePubBuilder {
     }
 }
 
-/// A PUB that numbers its messages and keeps the last ones; see [`replay`](super).
+/// A PUB that numbers its messages and keeps the last ones; see [`replay`](super). With an
+/// [`aio::Pub`] it serves async programs.
 ///
 /// The kept messages are in memory and are lost with the publisher.
 #[derive(Debug)]
-pub struct ReliablePub {
-    socket: Pub,
+pub struct ReliablePub<S = Pub> {
+    socket: S,
     /// Builder of the ROUTERs, one for each endpoint of [`serve`](Self::serve).
     router: Builder<kind::Router>,
     /// True if the PUB has certificates.
@@ -104,6 +110,7 @@ pub struct ReliablePub {
     servers: Vec<Server>,
 }
 
+/// For threads.
 impl ReliablePub {
     /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> ReliablePubBuilder {
@@ -129,12 +136,97 @@ impl ReliablePub {
         Self::builder(context).build()
     }
 
+    /// Publishes a message. Returns its number: 0 for the first message, then increasing by one.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Socket::send`](crate::Socket::send). A failed message gets no number
+    /// and is not kept.
+    pub fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
+        let mut message = KeptMessage { number: self.next, topic: topic.into(), body: body.into() };
+        publish(&mut self.socket, &self.ring, &mut message, Flags::NONE)?;
+        self.next += 1;
+        Ok(message.number)
+    }
+
+    /// Converts the publisher for an async program.
+    #[must_use]
+    pub fn into_async(self) -> ReliablePub<aio::Pub> {
+        self.with_other(Pub::into_async)
+    }
+}
+
+/// For tasks.
+impl ReliablePub<aio::Pub> {
+    /// Publishes a message. Returns its number: 0 for the first message, then increasing by one.
+    ///
+    /// Cancel safe: if the future is dropped early, no message was sent, and none is kept.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # smol::block_on(async {
+    /// use tautline::{Context, replay::ReliablePub};
+    ///
+    /// let mut publisher = ReliablePub::new(&Context::new())?.into_async();
+    /// publisher.bind("tcp://127.0.0.1:*")?;
+    /// publisher.serve("tcp://127.0.0.1:*")?;
+    /// assert_eq!(publisher.send("prices/gold", "1980").await?, 0);
+    /// assert_eq!(publisher.send("prices/gold", "1981").await?, 1);
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`aio::Socket::send`]. A failed message gets no number and is not
+    /// kept.
+    pub async fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
+        let mut message = KeptMessage { number: self.next, topic: topic.into(), body: body.into() };
+        let ring = &self.ring;
+        let attempt = |socket: &mut Pub| publish(socket, ring, &mut message, Flags::DONTWAIT);
+        self.socket.retry_until_ready(POLLOUT, attempt).await?;
+        self.next += 1;
+        Ok(message.number)
+    }
+
+    /// Converts the publisher for a thread.
+    #[must_use]
+    pub fn into_blocking(self) -> ReliablePub {
+        self.with_other(aio::Pub::into_blocking)
+    }
+}
+
+/// Sends and keeps a message. A refused message stays unchanged.
+fn publish(socket: &mut Pub, ring: &Mutex<Ring>, message: &mut KeptMessage, flags: Flags) -> Result<()> {
+    let KeptMessage { number, topic, body } = message;
+    let parts = [topic.share(), Message::from(&encode(*number)), body.share()];
+    // Send under the lock that each request also takes. A subscriber that misses the message then
+    // finds it in the ring.
+    let mut ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
+    send_parts(&mut socket.inner, parts, flags)?;
+    ring.push(KeptMessage { number: *number, topic: mem::take(topic), body: mem::take(body) });
+    Ok(())
+}
+
+impl<S: AsMut<Pub>> ReliablePub<S> {
+    /// Replaces the socket by its other form.
+    fn with_other<T>(self, convert: impl FnOnce(S) -> T) -> ReliablePub<T> {
+        ReliablePub {
+            socket: convert(self.socket),
+            router: self.router,
+            has_certificates: self.has_certificates,
+            context: self.context,
+            ring: self.ring,
+            next: self.next,
+            epoch: self.epoch,
+            servers: self.servers,
+        }
+    }
+
     /// Accepts subscribers at an endpoint. Returns the endpoint with its port.
     ///
     /// # Errors
     /// Returns the errors of [`Socket::bind`](crate::Socket::bind).
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
-        self.socket.bind(endpoint)
+        self.socket.as_mut().bind(endpoint)
     }
 
     /// Connects to a subscriber or a proxy.
@@ -142,7 +234,7 @@ impl ReliablePub {
     /// # Errors
     /// Returns the errors of [`Socket::connect`](crate::Socket::connect).
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
-        self.socket.connect(endpoint)
+        self.socket.as_mut().connect(endpoint)
     }
 
     /// Answers requests for kept messages at an endpoint, from its own thread. Returns the endpoint
@@ -154,30 +246,11 @@ impl ReliablePub {
     /// endpoint would be less protected than the PUB.
     pub fn serve(&mut self, endpoint: &str) -> Result<String> {
         let mut router = self.router.make()?;
-        protection::compare(&mut self.socket, self.has_certificates, &mut router, endpoint)?;
+        protection::compare(self.socket.as_mut(), self.has_certificates, &mut router, endpoint)?;
         protection::expect_server(&mut router, endpoint)?;
         let bound = router.bind(endpoint)?;
         self.servers.push(Server::start(&self.context, router, self.ring.clone(), encode(self.epoch))?);
         Ok(bound)
-    }
-
-    /// Publishes a message. Returns its number: 0 for the first message, then increasing by one.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Socket::send`](crate::Socket::send). A failed message gets no number
-    /// and is not kept.
-    pub fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
-        let (mut topic, mut body) = (topic.into(), body.into());
-        let number = self.next;
-        let parts = [topic.share(), Message::from(&encode(number)), body.share()];
-        // Send under the lock that each request also takes. A subscriber that misses the message
-        // then finds it in the ring.
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        self.socket.send_multipart(parts)?;
-        ring.push(KeptMessage { number, topic, body });
-        drop(ring);
-        self.next += 1;
-        Ok(number)
     }
 
     /// Returns the number of the next message.
@@ -191,7 +264,7 @@ impl ReliablePub {
     }
 
     /// Returns the PUB, for its options, statistics and monitor.
-    pub fn socket(&mut self) -> &mut Pub {
+    pub fn socket(&mut self) -> &mut S {
         &mut self.socket
     }
 }

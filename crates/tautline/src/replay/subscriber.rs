@@ -1,13 +1,14 @@
 //! The subscriber.
 
 mod repair;
+mod task;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::{EPOCH_ONLY, Epoch, decode, epoch_of, protection};
 use crate::error::{Error, Result};
-use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
+use crate::{Builder, Context, Dealer, Message, Multipart, Sub, aio, kind};
 use repair::{AnswerPart, Repair};
 
 /// Default time limit for an answer of the ring.
@@ -174,10 +175,11 @@ impl ReliableSubBuilder {
 }
 
 /// A SUB that checks the numbers of a [`ReliablePub`](super::ReliablePub), or of any publisher with
-/// the same protocol, and requests missing messages; see [`replay`](super).
+/// the same protocol, and requests missing messages; see [`replay`](super). With an [`aio::Sub`] it
+/// serves async programs.
 #[derive(Debug)]
-pub struct ReliableSub {
-    socket: Sub,
+pub struct ReliableSub<S = Sub> {
+    socket: S,
     repair: Repair,
     prefixes: Vec<Vec<u8>>,
     /// Expected number of the next message.
@@ -216,6 +218,7 @@ enum RingRequest {
     RestartCheck,
 }
 
+/// For threads.
 impl ReliableSub {
     /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> ReliableSubBuilder {
@@ -251,10 +254,7 @@ impl ReliableSub {
                 return Ok(Some(delivery));
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let came = match self.repair.is_pending() {
-                true => self.take_answer(left)?,
-                false => self.take_live(left)?,
-            };
+            let came = self.step(left)?;
             if !came && left == Some(Duration::ZERO) && self.ready.is_empty() {
                 return Ok(None);
             }
@@ -269,6 +269,34 @@ impl ReliableSub {
         self.recv_within(Duration::ZERO)
     }
 
+    /// Converts the subscriber for an async program.
+    #[must_use]
+    pub fn into_async(self) -> ReliableSub<aio::Sub> {
+        self.with_other(Sub::into_async)
+    }
+}
+
+impl<S: AsMut<Sub>> ReliableSub<S> {
+    /// Replaces the socket by its other form.
+    fn with_other<T>(self, convert: impl FnOnce(S) -> T) -> ReliableSub<T> {
+        ReliableSub {
+            socket: convert(self.socket),
+            repair: self.repair,
+            prefixes: self.prefixes,
+            next: self.next,
+            last_live: self.last_live,
+            last_kept: self.last_kept,
+            repeated: self.repeated,
+            epoch: self.epoch,
+            request: self.request,
+            starting: self.starting,
+            held: self.held,
+            ready: self.ready,
+            newest: self.newest,
+            statistics: self.statistics,
+        }
+    }
+
     /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics
@@ -276,8 +304,16 @@ impl ReliableSub {
 
     /// Returns the SUB, for its options and monitor. Messages that you receive from it directly
     /// count as lost.
-    pub fn socket(&mut self) -> &mut Sub {
+    pub fn socket(&mut self) -> &mut S {
         &mut self.socket
+    }
+
+    /// Takes a live message or a part of the ring's answer within `left`. True if one arrived.
+    fn step(&mut self, left: Option<Duration>) -> Result<bool> {
+        match self.repair.is_pending() {
+            true => self.take_answer(left),
+            false => self.take_live(left),
+        }
     }
 
     fn ask(&mut self, from: u64) -> Result<()> {
@@ -291,10 +327,11 @@ impl ReliableSub {
 
     /// Takes a live message within `left`. True if one arrived.
     fn take_live(&mut self, left: Option<Duration>) -> Result<bool> {
-        if !self.socket.wait_readable(left)? {
+        let socket = self.socket.as_mut();
+        if !socket.wait_readable(left)? {
             return Ok(false);
         }
-        let message = match self.socket.try_recv_multipart() {
+        let message = match socket.try_recv_multipart() {
             Err(Error::WouldBlock) => return Ok(false),
             outcome => outcome?,
         };
@@ -413,7 +450,7 @@ impl ReliableSub {
                     _ if self.request == RingRequest::RestartCheck => {
                         self.handle_restart(self.held_epoch())?
                     }
-                    Some(from) if !self.socket.wait_readable(Duration::ZERO)? => self.ask(from)?,
+                    Some(from) if !self.socket.as_mut().wait_readable(Duration::ZERO)? => self.ask(from)?,
                     _ => self.continue_live(),
                 }
             }

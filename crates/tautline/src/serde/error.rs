@@ -56,6 +56,7 @@ impl Serialize for Error {
 fn name(error: &Error) -> &'static str {
     match error {
         Error::WouldBlock => "would_block",
+        Error::TimedOut => "timed_out",
         Error::Terminated => "terminated",
         Error::Interrupted => "interrupted",
         Error::WrongState(_) => "wrong_state",

@@ -107,7 +107,7 @@ impl Subscriber {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// Returns [`Error::Interrupted`], [`Error::Terminated`], or [`Error::WouldBlock`] after the
+    /// Returns [`Error::Interrupted`], [`Error::Terminated`], or [`Error::TimedOut`] after the
     /// SUB's receive timeout.
     pub fn recv(&mut self) -> Result<Update> {
         loop {

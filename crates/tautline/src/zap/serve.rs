@@ -17,7 +17,7 @@ const VERSION: &str = "1.0";
 pub(crate) fn serve(mut socket: Rep, mut handler: impl Authenticate) {
     loop {
         match answer(&mut socket, &mut handler) {
-            Ok(()) | Err(Error::Interrupted | Error::WouldBlock) => {}
+            Ok(()) | Err(Error::Interrupted | Error::TimedOut) => {}
             Err(_) => return,
         }
     }

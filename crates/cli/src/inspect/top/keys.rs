@@ -17,6 +17,8 @@ pub enum Key {
     Back,
     /// Ctrl-C or Ctrl-D.
     Interrupt,
+    /// Ctrl-Z.
+    Suspend,
     /// Any other character, such as a letter, a digit or a space.
     Letter(char),
 }
@@ -73,6 +75,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
             (key, end + 3)
         }
         [0x1b, ..] => (Some(Key::Escape), 1),
+        [0x1a, ..] => (Some(Key::Suspend), 1),
         [3 | 4, ..] => (Some(Key::Interrupt), 1),
         [b'\r' | b'\n', ..] => (Some(Key::Enter), 1),
         [8 | 0x7f, ..] => (Some(Key::Back), 1),
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn sequences_are_keys_however_they_are_cut() {
-        let bytes = b"q\x1b[A\x1bOB\x1b[5~\x1b[1;5C\r\x7f\xc3\xb6\x03\x1b[99u";
+        let bytes = b"q\x1b[A\x1bOB\x1b[5~\x1b[1;5C\r\x7f\xc3\xb6\x03\x1a\x1b[99u";
         let wanted = [
             Key::Letter('q'),
             Key::Up,
@@ -108,6 +111,7 @@ mod tests {
             Key::Back,
             Key::Letter('ö'),
             Key::Interrupt,
+            Key::Suspend,
         ];
         for size in 1..bytes.len() {
             let mut keys = Keys::default();

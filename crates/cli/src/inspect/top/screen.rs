@@ -15,6 +15,10 @@ use crate::inspect::units::{count, many, rate};
 const FRAME: u16 = 4;
 const KEYS: &str = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
 const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
+/// Keys for a narrow terminal.
+const NARROW_KEYS: &str = "⏎ peers  ← back  h help  q quit";
+/// Minimum width of the notes, which say what is wrong. Other columns make room for them.
+const NOTE: u16 = 12;
 const HELP: [&str; 15] = [
     "↑ ↓ PgUp PgDn Home End   choose a row (also j and k)",
     "⏎ or →                   show the peers of the socket",
@@ -23,7 +27,7 @@ const HELP: [&str; 15] = [
     "/                        show rows with this text in any column",
     "a                        show or hide the sockets that carry monitor events",
     "p or space               pause or continue",
-    "q                        quit",
+    "q, Ctrl-Z                quit, suspend",
     "",
     "OUT/s, IN/s   messages handed to the peers' queues, and taken from them",
     "QUEUED        messages queued for sending or for the program",
@@ -33,27 +37,28 @@ const HELP: [&str; 15] = [
     "press any key to return",
 ];
 
-/// Column: its header, its width, and true if it is aligned to the right.
-type Column = (&'static str, u16, bool);
+/// Column: its header, its width, and true if it is aligned to the right. A narrow terminal hides
+/// the columns with the highest last number first, and never those with 0.
+type Column = (&'static str, u16, bool, u8);
 
 const SOCKETS: [Column; 8] = [
-    ("PID", 7, true),
-    ("PROGRAM", 10, false),
-    ("SOCKET", 10, false),
-    ("PEERS", 5, true),
-    ("OUT/s", 6, true),
-    ("IN/s", 6, true),
-    ("QUEUED", 6, true),
-    ("FULL", 4, true),
+    ("PID", 7, true, 4),
+    ("PROGRAM", 10, false, 0),
+    ("SOCKET", 10, false, 0),
+    ("PEERS", 5, true, 5),
+    ("OUT/s", 6, true, 1),
+    ("IN/s", 6, true, 2),
+    ("QUEUED", 6, true, 3),
+    ("FULL", 4, true, 0),
 ];
 
 const PEERS: [Column; 6] = [
-    ("PEER", 5, true),
-    ("ADDRESS OR NAME", 24, false),
-    ("OUT/s", 6, true),
-    ("IN/s", 6, true),
-    ("WAITING", 9, true),
-    ("TRIP", 6, true),
+    ("PEER", 5, true, 4),
+    ("ADDRESS OR NAME", 24, false, 0),
+    ("OUT/s", 6, true, 2),
+    ("IN/s", 6, true, 3),
+    ("WAITING", 9, true, 1),
+    ("TRIP", 6, true, 5),
 ];
 
 /// Draws the screen.
@@ -210,6 +215,14 @@ fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
     ]
 }
 
+/// Returns the lowest number of a column that is hidden on a terminal of this width.
+fn least_hidden(columns: &[Column], width: u16) -> u8 {
+    let taken = |least: u8| {
+        columns.iter().filter(|column| column.3 < least).map(|column| column.1 + 1).sum::<u16>() + NOTE
+    };
+    (1..=u8::MAX).rev().find(|least| taken(*least) <= width).unwrap_or(1)
+}
+
 /// Drawing area.
 struct Canvas<'a> {
     buffer: &'a mut Buffer,
@@ -273,7 +286,11 @@ impl Canvas<'_> {
         noted: Style,
     ) {
         let mut x = 0;
-        for ((_, width, at_right), cell) in columns.iter().zip(cells) {
+        let least = least_hidden(columns, self.area.width);
+        for ((_, width, at_right, hides), cell) in columns.iter().zip(cells) {
+            if *hides >= least {
+                continue;
+            }
             let wide = cell.chars().count() as u16;
             let indent = if *at_right { width.saturating_sub(wide) } else { 0 };
             self.put(x + indent, y, cell, width - indent, plain);
@@ -284,6 +301,8 @@ impl Canvas<'_> {
     }
 
     fn keys(&mut self, keys: &str) {
+        let fits = keys.chars().count() <= usize::from(self.area.width);
+        let keys = if fits { keys } else { NARROW_KEYS };
         let style = self.style(Modifier::DIM, None);
         self.put(0, self.area.height.saturating_sub(1), keys, self.area.width, style);
     }
@@ -292,6 +311,26 @@ impl Canvas<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn narrow_terminal_hides_columns_and_keeps_the_notes() {
+        let shown = |columns: &'static [Column], width| -> Vec<&str> {
+            let least = least_hidden(columns, width);
+            columns.iter().filter(|column| column.3 < least).map(|column| column.0).collect()
+        };
+        assert_eq!((shown(&SOCKETS, 80).len(), shown(&PEERS, 80).len()), (8, 6));
+        assert_eq!(shown(&SOCKETS, 60), ["PROGRAM", "SOCKET", "OUT/s", "IN/s", "QUEUED", "FULL"]);
+        assert_eq!(shown(&SOCKETS, 40), ["PROGRAM", "SOCKET", "FULL"]);
+        assert_eq!(shown(&SOCKETS, 1), ["PROGRAM", "SOCKET", "FULL"]);
+        assert_eq!(shown(&PEERS, 40), ["ADDRESS OR NAME"]);
+    }
+
+    #[test]
+    fn help_and_keys_fit_the_terminal() {
+        let is_within = |text: &str, width| text.chars().count() <= width;
+        assert!(HELP.len() + 2 <= 24 && HELP.iter().all(|line| is_within(line, 80)));
+        assert!(is_within(KEYS, 80) && is_within(KEYS_OF_PEERS, 80) && is_within(NARROW_KEYS, 40));
+    }
 
     #[test]
     fn the_chosen_row_is_on_the_screen() {

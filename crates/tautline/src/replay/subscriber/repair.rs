@@ -1,11 +1,15 @@
 //! Requests missing messages from a publisher's ring.
 
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use tautline_core::poller::POLLIN;
 
 use super::super::{END_NUMBER, EPOCH_ONLY, Epoch, decode, encode, epoch_of};
 use super::Update;
+use crate::aio::alarm::Alarm;
 use crate::error::{Error, Result};
-use crate::{Builder, Dealer, Message, kind};
+use crate::{Builder, Message, aio, kind};
 
 /// State of the ring's answer.
 pub(super) enum AnswerPart {
@@ -27,23 +31,26 @@ pub(super) struct Repair {
     ring: String,
     patience: Duration,
     /// Created with the first request, and again after an unanswered one.
-    socket: Option<Dealer>,
+    socket: Option<aio::Dealer>,
     /// Deadline of the next part, while an answer is pending.
     deadline: Option<Instant>,
+    /// Wakes a task at the deadline. Created with the first wait of a task.
+    alarm: Option<Alarm>,
 }
 
 impl Repair {
     pub(super) fn new(dealer: Builder<kind::Dealer>, ring: &str, patience: Duration) -> Result<Self> {
-        let mut repair = Repair { dealer, ring: ring.to_owned(), patience, socket: None, deadline: None };
+        let ring = ring.to_owned();
+        let mut repair = Repair { dealer, ring, patience, socket: None, deadline: None, alarm: None };
         // Connect now, so that an invalid endpoint is reported at once.
         repair.socket = Some(repair.connect()?);
         Ok(repair)
     }
 
-    fn connect(&self) -> Result<Dealer> {
+    fn connect(&self) -> Result<aio::Dealer> {
         let mut socket = self.dealer.make()?;
         socket.connect(&self.ring)?;
-        Ok(socket)
+        Ok(socket.into_async())
     }
 
     pub(super) fn is_pending(&self) -> bool {
@@ -60,7 +67,7 @@ impl Repair {
             self.socket = Some(self.connect()?);
         }
         let Some(socket) = &mut self.socket else { return Ok(()) };
-        match socket.try_send_multipart([&[][..], &encode(from)]) {
+        match socket.get_mut().try_send_multipart([&[][..], &encode(from)]) {
             // If the request cannot be sent, no answer will arrive, and the deadline handles that.
             Err(Error::WouldBlock) => Ok(()),
             outcome => outcome,
@@ -77,6 +84,29 @@ impl Repair {
         self.deadline = Some(Instant::now() + self.patience);
     }
 
+    /// Polls until [`recv_part`](Self::recv_part) has a result without waiting.
+    pub(super) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let (Some(deadline), Some(socket)) = (self.deadline, &mut self.socket) else {
+            return Poll::Ready(Ok(()));
+        };
+        if deadline <= Instant::now() {
+            return Poll::Ready(Ok(()));
+        }
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            none => none.insert(Alarm::start()?),
+        };
+        alarm.set(deadline, cx.waker());
+        socket.poll_wait(cx, POLLIN)
+    }
+
+    /// Abandons the wait of a task.
+    pub(super) fn stop_waiting(&mut self) {
+        if let Some(socket) = &mut self.socket {
+            socket.stop_waiting();
+        }
+    }
+
     /// Takes the next part within `left`.
     ///
     /// # Errors
@@ -85,6 +115,7 @@ impl Repair {
         let (Some(deadline), Some(socket)) = (self.deadline, &mut self.socket) else {
             return Ok(AnswerPart::Nothing);
         };
+        let socket = socket.get_mut();
         let patience = deadline.saturating_duration_since(Instant::now());
         let wait = left.map_or(patience, |left| left.min(patience));
         if !socket.wait_readable(wait)? {
