@@ -19,8 +19,9 @@ use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::{CommonOptions, ContextDefaults, Options};
-use crate::policy::{self, Allowed, Denied, Guard, PolicyRequest};
+use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
 use crate::queue::Inbox;
+use crate::stderr_report::report_and_wait;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -241,7 +242,7 @@ impl Context {
     /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`.
     pub fn set_policy(&self, named: &str) -> Result<(), Error> {
         let guard = Guard::open(named).map_err(|fault| {
-            policy::report_and_wait(&fault);
+            report_and_wait(&fault);
             Error::Invalid
         })?;
         self.0.guard.set(guard).map_err(|_| Error::Invalid)
