@@ -679,11 +679,34 @@ fn a_tool_that_is_too_slow_misses_and_holds_nothing_up() {
                     assert_eq!(copy.parts[0].bytes, body);
                     copied += 1;
                 }
-                Frame::Missed(count) => missed += count,
+                Frame::Missed { count, too_large } => {
+                    assert_eq!(too_large, 0);
+                    missed += count;
+                }
             }
         }
         assert_eq!(copied + missed, COUNT);
         assert!(copied > 0 && missed > 0, "{copied} copied, {missed} missed");
+    });
+}
+
+#[test]
+fn a_tap_that_wants_all_bytes_hides_nothing_from_another() {
+    observed("two taps", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        named(&mut pull, "tapped twice");
+        pull.bind("inproc://tapped-twice").unwrap();
+        let mut push = connected(context, SocketType::Push, "inproc://tapped-twice");
+        let socket = Some(number("tapped twice"));
+        let mut whole = tap(&Request { socket, ..Request::default() });
+        let mut start = tap(&Request { socket, bytes: 20, ..Request::default() });
+        let body = vec![7; 5_000_000];
+        push.send(&body, Flags::NONE).unwrap();
+        assert_eq!(recv(&mut pull).len(), body.len());
+        let part = copy(&mut start).parts.remove(0);
+        assert_eq!((part.length, &part.bytes[..]), (5_000_000, &body[..20]));
+        let missed = Frame::read(&mut whole).unwrap().unwrap();
+        assert_eq!(missed, Frame::Missed { count: 1, too_large: 1 });
     });
 }
 

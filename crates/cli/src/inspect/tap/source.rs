@@ -45,8 +45,8 @@ pub struct Source {
 pub enum TapEvent {
     /// Copy of a message.
     Copy(MessageCopy),
-    /// Number of messages that the tap missed.
-    Missed(u64),
+    /// Number of messages that the tap missed, and number of those that were too large to copy.
+    Missed { count: u64, too_large: u64 },
     /// The given time was reached.
     Time,
     /// The program has closed the tap.
@@ -124,7 +124,9 @@ impl Source {
         loop {
             match self.frame()? {
                 Some(Frame::Copy(copy)) => return Ok(TapEvent::Copy(copy)),
-                Some(Frame::Missed(count)) => return Ok(TapEvent::Missed(count)),
+                Some(Frame::Missed { count, too_large }) => {
+                    return Ok(TapEvent::Missed { count, too_large });
+                }
                 None if !self.wait(until)? => return Ok(TapEvent::Time),
                 None => {}
             }
