@@ -846,6 +846,108 @@ fn crashed_process_is_readable_until_cleanup() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+#[ignore = "a child of other tests"]
+fn child_gets_room_for_its_file() {
+    let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
+    let context = Context::new();
+    assert!(!processes_in(&own).iter().any(|found| read(&found.path).is_ok()));
+    let limit = rustix::process::Resource::Fsize;
+    let maximum = rustix::process::getrlimit(limit).maximum;
+    rustix::process::setrlimit(limit, rustix::process::Rlimit { current: maximum, maximum }).unwrap();
+    // The library notices that itself.
+    while !processes_in(&own).iter().any(|found| read(&found.path).is_ok()) {
+        std::thread::yield_now();
+    }
+    println!("the file has an image");
+    context.terminate().unwrap();
+}
+
+/// `ulimit` stands for a full disk: without room for the file, and with room for its beginning.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_without_room_is_reported_once_and_written_later() {
+    with_watchdog(LIMIT, "no room", || {
+        for blocks in ["0", "50"] {
+            let folder = folder(&format!("room-{blocks}"));
+            let mut command = Command::new("sh");
+            let script = "ulimit -S -f $1 && shift && exec \"$@\"";
+            command.args(["-c", script, "sh", blocks]).arg(std::env::current_exe().unwrap());
+            command.args(["--exact", "child_gets_room_for_its_file", "--ignored", "--nocapture"]);
+            command.env("XDG_RUNTIME_DIR", &folder).env("TAUT_OBSERVE", "1");
+            let output = command.output().unwrap();
+            let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+            assert!(output.status.success() && text.contains("the file has an image"), "{output:?}");
+            let reports = errors.matches("tautline: the file of counters cannot be written: ").count();
+            assert_eq!(reports, 1, "{errors}");
+            assert!(
+                errors.contains("File too large") && errors.contains("Tries again every 2 s"),
+                "{errors}"
+            );
+            assert_eq!(files(&folder), []);
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    });
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_waits_in_its_looks() {
+    let context = Context::new();
+    let socket = context.socket(SocketType::Pair).unwrap();
+    // Each look waits here. The thread uses no processor time for that.
+    tautline_core::show_route(&socket, || {
+        std::thread::sleep(Duration::from_millis(20));
+        tautline_observe::Route::default()
+    });
+    let [first, last] =
+        [1, 3].map(|looks| until(|reading| (reading.process.looks > looks).then(|| reading.process.clone())));
+    println!(
+        "the interval is short: {}",
+        [first, last].iter().all(|process| process.interval_us < 10_000_000)
+    );
+    drop(socket);
+    context.terminate().unwrap();
+}
+
+/// On a busy machine, a look is interrupted for long. The next look follows soon all the same.
+#[test]
+fn a_look_that_waits_does_not_delay_the_next() {
+    with_watchdog(LIMIT, "slow look", || {
+        let folder = folder("slow-look");
+        let output = run("child_waits_in_its_looks", &folder, Some("1"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("the interval is short: true"), "{output:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_says_its_name() {
+    let context = Context::new();
+    println!("its name is {}", until(|reading| Some(reading.process.program.clone())));
+    context.terminate().unwrap();
+}
+
+#[test]
+fn the_environment_gives_a_name() {
+    with_watchdog(LIMIT, "name", || {
+        let folder = folder("name");
+        for (value, name) in [(Some("orders"), "orders"), (Some(" "), "observe-"), (None, "observe-")] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "child_says_its_name", "--ignored", "--nocapture"]);
+            command.env("XDG_RUNTIME_DIR", &folder).env("TAUT_OBSERVE", "1").env_remove("TAUT_NAME");
+            command.envs(value.map(|value| ("TAUT_NAME", value)));
+            let output = command.output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains(&format!("its name is {name}")), "{output:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
 fn a_folder_that_is_open_to_others_is_not_used() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = folder("open");

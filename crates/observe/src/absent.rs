@@ -46,6 +46,11 @@ impl Output {
         match *self {}
     }
 
+    /// Returns the number of this copy of the library in the process.
+    pub fn copy(&self) -> u32 {
+        match *self {}
+    }
+
     /// Writes the image of one snapshot.
     ///
     /// # Errors
@@ -70,7 +75,7 @@ pub struct ObservedProcess {
     /// Path of its counters file.
     pub path: PathBuf,
     /// True if the process is running.
-    pub runs: bool,
+    pub is_running: bool,
 }
 
 /// Returns the observed processes of this user: always an empty list.

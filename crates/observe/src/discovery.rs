@@ -69,19 +69,24 @@ pub fn folders() -> Vec<PathBuf> {
 /// Returns the folder to write to. Creates it if it is missing. If `environment` is false, ignores
 /// `$XDG_RUNTIME_DIR`, because a program may have more rights than the caller that set it.
 pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
+    let mut reasons = Vec::new();
     for (parent, folder) in candidates(user, environment) {
         if !parent.is_dir() {
             continue;
         }
         match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&folder, user) => {
-                return Ok(folder);
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if is_own(&folder, user) {
+                    return Ok(folder);
+                }
+                let reason = "must be a folder that only its user can enter, and belong to this user";
+                reasons.push(format!("{} {reason}", folder.display()));
             }
-            Err(_) => {}
+            Err(error) => reasons.push(format!("{}: {error}", folder.display())),
         }
     }
-    Err(io::ErrorKind::PermissionDenied.into())
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reasons.join("; ")))
 }
 
 /// Returns the possible folders, the best first, each with the parent that must exist.

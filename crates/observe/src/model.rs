@@ -139,7 +139,7 @@ record! {
         written: u64,
         /// Microseconds between two snapshots.
         interval_us: u64,
-        /// Nanoseconds that the last snapshot took.
+        /// Nanoseconds of processor time that the last snapshot took.
         look_ns: u64,
         /// Number of snapshots so far.
         looks: u64,
@@ -147,9 +147,12 @@ record! {
         omitted: u64,
         /// Number of events so far, including events that are not kept any longer.
         events: u64,
+        /// Number of this copy of the library in the process; 0 for the first.
+        copy: u32,
     }
     texts {
-        /// Name of the program, without arguments.
+        /// Name of the program: TAUT_NAME, the script of an interpreter, or the file. Without
+        /// arguments.
         program: String,
         /// Version of the library.
         version: String,
