@@ -93,6 +93,20 @@ pub fn folders() -> Vec<PathBuf> {
     Vec::new()
 }
 
+/// Returns the observed processes of another user: always an empty list.
+pub fn processes_of(_: u32) -> Vec<ObservedProcess> {
+    Vec::new()
+}
+
+/// Reads the counters file at `path`, which must be one of `user`.
+///
+/// # Errors
+///
+/// Always returns [`ReadError::Io`] with `Unsupported`.
+pub fn read_of(path: &Path, _user: u32) -> Result<Reading, ReadError> {
+    read(path)
+}
+
 /// Reads the counters file at `path`.
 ///
 /// # Errors
