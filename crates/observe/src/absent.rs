@@ -46,11 +46,6 @@ impl Output {
         match *self {}
     }
 
-    /// Returns the number of this copy of the library in the process.
-    pub fn copy(&self) -> u32 {
-        match *self {}
-    }
-
     /// Writes the image of one snapshot.
     ///
     /// # Errors

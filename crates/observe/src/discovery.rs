@@ -138,12 +138,21 @@ pub(crate) fn open_of(path: &Path, user: u32) -> Result<File, ReadError> {
     Ok(file)
 }
 
-/// Returns the process ID in a file name: `PID`, or `PID.COPY` for a further copy of the library in
-/// the same process.
-fn pid_of(name: &str) -> Option<u32> {
-    let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
+/// Returns the process ID and the copy in a file name: `PID`, or `PID.COPY` for a further copy of
+/// the library in the same process.
+fn parse_name(name: &str) -> Option<(u32, u32)> {
+    let (pid, copy) = name.split_once('.').unwrap_or((name, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(pid) && is_number(copy)).then(|| pid.parse().ok()).flatten()
+    (is_number(pid) && is_number(copy)).then(|| Some((pid.parse().ok()?, copy.parse().ok()?))).flatten()
+}
+
+fn pid_of(name: &str) -> Option<u32> {
+    parse_name(name).map(|(pid, _)| pid)
+}
+
+/// Returns the number of the copy of the library that wrote this file; 0 for the first.
+pub(crate) fn copy_of(path: &Path) -> u32 {
+    path.file_name().and_then(|name| parse_name(name.to_str()?)).map_or(0, |(_, copy)| copy)
 }
 
 /// True if the process that wrote this file is running.

@@ -224,7 +224,7 @@ impl<'a> RuleInput<'a> {
 
     /// Returns the command that shows a socket with its peers and its last events.
     fn show_command(&self, socket: &Socket) -> String {
-        format!("`taut show {}/{}`", self.reading.process.name(), socket.id)
+        format!("`taut show {}/{}`", self.reading.name(), socket.id)
     }
 
     /// Returns a sentence with the commands that show the stacks of the threads.

@@ -149,8 +149,6 @@ record! {
         omitted: u64,
         /// Number of events so far, including events that are not kept any longer.
         events: u64,
-        /// Number of this copy of the library in the process; 0 for the first.
-        copy: u32,
     }
     texts {
         /// Name of the program: TAUT_NAME, the script of an interpreter, or the file. Without
@@ -441,14 +439,9 @@ pub struct Reading {
     /// Names of programs by process ID, for local peers. Not in the file: a tool that knows other
     /// processes may add them.
     pub programs: HashMap<u32, String>,
-}
-
-impl Process {
-    /// Returns the name of the process for people: its process ID, and the number of the copy of
-    /// the library, unless it is the first: `4711`, `4711.1`.
-    pub fn name(&self) -> String {
-        if self.copy == 0 { self.pid.to_string() } else { format!("{}.{}", self.pid, self.copy) }
-    }
+    /// Number of the copy of the library in the process, from the name of the file; 0 for the
+    /// first.
+    pub copy: u32,
 }
 
 impl Peer {
@@ -461,6 +454,13 @@ impl Peer {
 }
 
 impl Reading {
+    /// Returns the name of the process for people: its process ID, and the number of the copy of
+    /// the library, unless it is the first: `4711`, `4711.1`.
+    pub fn name(&self) -> String {
+        let pid = self.process.pid;
+        if self.copy == 0 { pid.to_string() } else { format!("{pid}.{}", self.copy) }
+    }
+
     /// Returns the socket with this ID.
     pub fn socket(&self, id: u64) -> Option<&Socket> {
         self.sockets.iter().find(|socket| socket.id == id)
@@ -584,10 +584,11 @@ mod tests {
 
     #[test]
     fn a_further_copy_of_the_library_has_a_number() {
-        let mut process = Process { pid: 4711, ..Process::default() };
-        assert_eq!(process.name(), "4711");
-        process.copy = 2;
-        assert_eq!(process.name(), "4711.2");
+        let mut reading = Reading::default();
+        reading.process.pid = 4711;
+        assert_eq!(reading.name(), "4711");
+        reading.copy = 2;
+        assert_eq!(reading.name(), "4711.2");
     }
 
     #[test]

@@ -43,7 +43,6 @@ impl Identity {
 pub struct Output {
     file: File,
     path: PathBuf,
-    copy: u32,
     sequence: u64,
 }
 
@@ -73,7 +72,7 @@ impl Output {
                 0 => folder.join(process.pid.to_string()),
                 copy => folder.join(format!("{}.{copy}", process.pid)),
             };
-            match Self::make(process, &path, copy) {
+            match Self::make(process, &path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made,
             }
@@ -81,7 +80,7 @@ impl Output {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn make(process: &Identity, path: &Path, copy: u32) -> io::Result<Self> {
+    fn make(process: &Identity, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -96,7 +95,7 @@ impl Output {
         header[20..24].copy_from_slice(&process.uid.to_le_bytes());
         header[24..32].copy_from_slice(&process.start_ticks.to_le_bytes());
         header[32..40].copy_from_slice(&(ROOM as u64).to_le_bytes());
-        let output = Output { file, path: path.to_owned(), copy, sequence: 0 };
+        let output = Output { file, path: path.to_owned(), sequence: 0 };
         match output.file.write_all_at(&header, 0) {
             Ok(()) => Ok(output),
             Err(error) => {
@@ -104,11 +103,6 @@ impl Output {
                 Err(error)
             }
         }
-    }
-
-    /// Returns the number of this copy of the library in the process; 0 for the first.
-    pub fn copy(&self) -> u32 {
-        self.copy
     }
 
     /// Returns the path of the file.

@@ -68,7 +68,6 @@ impl Sampler {
         let server = Server::start(watch, output.path()).ok();
         let path = server.as_ref().map(Server::path);
         self.process.tap = path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        self.process.copy = output.copy();
         self.output = Some(output);
         watch.serve(server);
         Ok(())

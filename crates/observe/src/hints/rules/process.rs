@@ -40,7 +40,7 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
         format!("zmq_ctx_term waits for {seconds} s; the first one is {}", scene.name_of(first)),
         format!(
             "Close every socket before zmq_ctx_term, including the sockets of other threads. `taut show {}` lists them.",
-            scene.reading.process.name()
+            scene.reading.name()
         ),
     )
 }
@@ -88,7 +88,7 @@ pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
 
 /// Returns the hint about a process that has ended without removing its file, `seconds` ago. Hints
 /// about its last state would be about the past. `name` is that of the process, as in
-/// [`Process::name`](crate::Process::name).
+/// [`Reading::name`](crate::Reading::name).
 pub fn ended_process(name: &str, seconds: u64) -> Hint {
     Hint {
         what: format!(
