@@ -280,6 +280,9 @@ record! {
         name: String,
         /// Reason of the last failure, in words.
         reason: String,
+        /// Mechanism of a bound endpoint, after the policy: `NULL`, `PLAIN`, `CURVE`, or `TLS` if
+        /// the policy put TLS on it. Empty for other endpoints.
+        mechanism: String,
     }
 }
 

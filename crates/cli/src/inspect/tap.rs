@@ -235,7 +235,7 @@ fn report_missed(count: u64, too_large: u64, total: u64) {
 
 /// Reports that the program has ended, `early` or not.
 fn report_end(source: &Source, early: bool) -> Result<()> {
-    let process = source.reading.process.pid;
+    let process = source.reading.name();
     match source.end() {
         CloseReason::Died => Err(Failure::failed(format!("the process {process} has died"))
             .hint(format!("for its last state, use taut show {process}"))),

@@ -171,6 +171,8 @@ impl Socket {
                     .guard()
                     .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
+                let mechanism = if bound.carrying.is_some() { "TLS" } else { options.mechanism.name() };
+                self.show_mechanism(endpoint, mechanism);
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, EndpointKind::Bound(acceptor));
                 Ok(())

@@ -104,24 +104,6 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
 }
 
 #[test]
-fn peers_that_leave_and_do_not_retry_are_only_a_note() {
-    let mut probed = endpoint("tcp://*:5555", true);
-    (probed.failures, probed.failed_by, probed.error) = (2, 0x800, 32);
-    probed.failing_since = NOW - 20 * SECOND;
-    let mut rep = socket("REP");
-    rep.peers = 1;
-    let now = reading(rep, vec![probed], vec![]);
-    let mut earlier = before(&now);
-    let hint = only(&now, Some(&earlier));
-    assert_eq!((hint.level, hint.rule), (Level::Note, "handshake-failed"));
-    assert_eq!(hint.evidence, "2 handshakes failed, the first 20 s ago, and none since");
-    // A program that needs this endpoint retries.
-    earlier.endpoints[0].failures = 1;
-    assert_eq!(only(&now, Some(&earlier)).level, Level::Trouble);
-    assert_eq!(only(&now, None).level, Level::Trouble);
-}
-
-#[test]
 fn a_local_peer_has_the_name_of_its_program() {
     let mut slow = peer();
     (slow.dropped, slow.address, slow.host) = (7, "ipc://".into(), "localhost:0:0:4711".into());

@@ -14,7 +14,7 @@ use tautline_observe::{ObservedProcess, Reading};
 
 use crate::failure::{Failure, Result};
 use crate::inspect::show::target;
-use crate::inspect::{self, ProcessSnapshot, SocketSelection};
+use crate::inspect::{self, ProcessName, ProcessSnapshot, SocketSelection};
 
 /// Maximum length of the answer to a request.
 const ANSWER: usize = 4096;
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// Opens a tap of this process.
-    pub fn of(process: u32, request: Request) -> Result<Source> {
+    pub fn of(process: ProcessName, request: Request) -> Result<Source> {
         let socket = request.socket;
         let seen = inspect::snapshots_of(process, SocketSelection::All)?;
         let Some(ProcessSnapshot { found, reading, .. }) =

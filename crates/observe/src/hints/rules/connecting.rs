@@ -91,17 +91,6 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
             ping_command(endpoint)
         ),
     };
-    // A peer that closes once and does not retry is no program that needs this endpoint.
-    if endpoint.bound && endpoint.failed_by == 0x800 && scene.endpoint_before(endpoint).is_some_and(is_over) {
-        return hint(socket, Level::Note, "handshake-failed", endpoint.failures).with_text(
-            format!("Peers of {} at {} left during the handshake", socket.type_name, readable_name(endpoint)),
-            format!(
-                "{} failed, the first {seconds} s ago, and none since",
-                format_count(endpoint.failures, "handshake")
-            ),
-            "They do not retry: probably a health check, a port scan or `taut ping`.",
-        );
-    }
     let what = match endpoint.bound {
         true => "cannot complete handshakes with peers that connect to",
         false => "cannot complete the handshake with the peer at",
