@@ -31,13 +31,6 @@ impl Socket {
         }
     }
 
-    /// Reports how peers of a bound endpoint are secured.
-    pub(super) fn show_mechanism(&self, given: &str, mechanism: &str) {
-        if let Some(watch) = &self.watch {
-            watch.set_mechanism(given, mechanism);
-        }
-    }
-
     /// Reports a connected endpoint. Events use its canonical text.
     pub(super) fn show_connected(&self, given: &str, endpoint: &Endpoint) {
         if let Some(watch) = &self.watch {

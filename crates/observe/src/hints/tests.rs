@@ -118,6 +118,8 @@ fn a_process_that_has_ended_has_one_note() {
     let hint = ended_process("4711.1", 26);
     assert_eq!((hint.level, hint.rule, hint.socket), (Level::Note, "ended", 0));
     assert!(hint.what.starts_with("The process ended 26 s ago: "), "{hint}");
+    assert!(ended_process("4711", 600).what.contains(" 10 min ago"));
+    assert!(ended_process("4711", 86_400).what.contains(" 24 h ago"));
     assert_eq!(hint.evidence, "`taut show 4711.1` shows its last state");
 }
 

@@ -1,5 +1,5 @@
-//! The two text formats of metrics: that of Prometheus (version 0.0.4), and OpenMetrics. They differ
-//! in the names of types, in the heads of counters, in units and in the end.
+//! The two text formats of metrics: that of Prometheus (version 0.0.4), and OpenMetrics. They
+//! differ in the names of types, in the heads of counters, in units and in the end.
 
 use std::fmt::{Display, Write};
 

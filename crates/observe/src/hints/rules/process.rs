@@ -90,9 +90,14 @@ pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
 /// about its last state would be about the past. `name` is that of the process, as in
 /// [`Reading::name`](crate::Reading::name).
 pub fn ended_process(name: &str, seconds: u64) -> Hint {
+    let time = match seconds {
+        0..600 => format!("{seconds} s"),
+        600..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    };
     Hint {
         what: format!(
-            "The process ended {seconds} s ago: it crashed, was killed, or did not terminate its contexts"
+            "The process ended {time} ago: it crashed, was killed, or did not terminate its contexts"
         ),
         evidence: format!("`taut show {name}` shows its last state"),
         advice: "The next observed program of this user removes this entry.".to_owned(),
