@@ -208,7 +208,10 @@ impl Watch {
             let outcome = looks.begin(&watched);
             let ends = outcome.is_err();
             let _ = begun.send(outcome);
-            while !ends {
+            if ends {
+                return;
+            }
+            loop {
                 let pause = looks.sample(&watched);
                 if watched.wait(pause) {
                     break;

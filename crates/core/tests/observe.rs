@@ -852,6 +852,8 @@ fn child_gets_room_for_its_file() {
     let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
     let context = Context::new();
     assert!(!processes_in(&own).iter().any(|found| read(&found.path).is_ok()));
+    // The parent has seen the report.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
     let limit = rustix::process::Resource::Fsize;
     let maximum = rustix::process::getrlimit(limit).maximum;
     rustix::process::setrlimit(limit, rustix::process::Rlimit { current: maximum, maximum }).unwrap();
@@ -867,6 +869,7 @@ fn child_gets_room_for_its_file() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_without_room_is_reported_once_and_written_later() {
+    use std::process::Stdio;
     with_watchdog(LIMIT, "no room", || {
         for blocks in ["0", "50"] {
             let folder = folder(&format!("room-{blocks}"));
@@ -875,15 +878,21 @@ fn a_file_without_room_is_reported_once_and_written_later() {
             command.args(["-c", script, "sh", blocks]).arg(std::env::current_exe().unwrap());
             command.args(["--exact", "child_gets_room_for_its_file", "--ignored", "--nocapture"]);
             command.env("XDG_RUNTIME_DIR", &folder).env("TAUT_OBSERVE", "1");
-            let output = command.output().unwrap();
-            let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-            assert!(output.status.success() && text.contains("the file has an image"), "{output:?}");
-            let reports = errors.matches("tautline: the file of counters cannot be written: ").count();
-            assert_eq!(reports, 1, "{errors}");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            let is_report =
+                |line: &String| line.starts_with("tautline: the file of counters cannot be written: ");
+            let report = lines.by_ref().map(Result::unwrap).find(is_report).unwrap();
             assert!(
-                errors.contains("File too large") && errors.contains("Tries again every 2 s"),
-                "{errors}"
+                report.contains("File too large") && report.ends_with("Tries again every 2 s"),
+                "{report}"
             );
+            child.stdin.take().unwrap().write_all(b"\n").unwrap();
+            assert_eq!(lines.map(Result::unwrap).filter(is_report).count(), 0);
+            let output = child.wait_with_output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("the file has an image"), "{output:?}");
             assert_eq!(files(&folder), []);
             std::fs::remove_dir_all(&folder).unwrap();
         }

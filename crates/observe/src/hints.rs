@@ -236,8 +236,8 @@ impl<'a> RuleInput<'a> {
     /// Returns a readable name of a peer: its routing ID, and its program or address.
     fn peer_name(&self, peer: &Peer) -> String {
         let program = self.reading.peer_program(peer);
-        let addresses = [&peer.address, &peer.endpoint, &peer.host].into_iter();
-        let place = program.or_else(|| addresses.cloned().find(|text| !text.is_empty()));
+        let mut addresses = [&peer.address, &peer.endpoint, &peer.host].into_iter();
+        let place = program.or_else(|| addresses.find(|text| !text.is_empty()).cloned());
         match (is_text(&peer.routing_id), place) {
             (true, Some(place)) => format!("{} at {place}", id_name(&peer.routing_id)),
             (true, None) => id_name(&peer.routing_id),
