@@ -119,7 +119,7 @@ pub enum Command {
     Tap(Box<Tap>),
     /// List problems, the worst first, with evidence and a remedy; exit code 4 if there are any
     Doctor(Doctor),
-    /// Print the counters of all observed processes in OpenMetrics, or serve them
+    /// Print the counters of all observed processes for Prometheus, or serve them
     Metrics(Metrics),
     /// Serve a web page of all observed processes: graph, problems, rates
     Web(Web),

@@ -4,6 +4,7 @@
 //! so the processes do not notice it. If a file cannot be read, its fault is reported and the other
 //! processes are shown.
 
+mod absence;
 pub mod doctor;
 mod http;
 mod json;
@@ -22,10 +23,12 @@ pub use tap::Filter;
 pub use top::Order;
 
 use std::collections::HashMap;
+use std::fs;
 
 use tautline_observe::{ObservedProcess, ReadError, Reading};
 
 use crate::failure::{Failure, Result};
+pub use absence::{HOW, report_none};
 
 /// Observed process and its data.
 pub struct ProcessSnapshot {
@@ -35,6 +38,44 @@ pub struct ProcessSnapshot {
     pub reading: Reading,
     /// Number of sockets that were left out.
     pub left_out: usize,
+}
+
+impl ProcessSnapshot {
+    /// Describes the end of a process that does not run: `crashed or was killed 26s ago`. The file
+    /// does not tell the exact time, so this is the time of its last update.
+    pub fn end(&self, now: u64) -> Option<String> {
+        let ago = units::span(self.reading.process.written, now);
+        (!self.found.is_running).then(|| format!("crashed or was killed {ago} ago"))
+    }
+}
+
+/// A process in an argument, and the copy of the library in it, if the argument has one: `PID` or
+/// `PID.COPY`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessName {
+    pub pid: u32,
+    copy: Option<u32>,
+}
+
+impl std::str::FromStr for ProcessName {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (pid, copy) = text.split_once('.').map_or((text, None), |(pid, copy)| (pid, Some(copy)));
+        match (pid.parse(), copy.map(str::parse).transpose()) {
+            (Ok(pid), Ok(copy)) => Ok(ProcessName { pid, copy }),
+            _ => Err(format!("{text:?} is not a process")),
+        }
+    }
+}
+
+impl std::fmt::Display for ProcessName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.copy {
+            Some(copy) => write!(f, "{}.{copy}", self.pid),
+            None => write!(f, "{}", self.pid),
+        }
+    }
 }
 
 /// Selection of the sockets of a process.
@@ -67,25 +108,45 @@ pub fn all(which: SocketSelection) -> (Vec<ProcessSnapshot>, Vec<(ObservedProces
             Err(fault) => faults.push((found, fault)),
         }
     }
+    name_local_peers(&mut seen);
     (seen, faults)
 }
 
+/// Adds the names of the programs of local peers: the name that an observed program has, or that
+/// the system knows.
+fn name_local_peers(seen: &mut [ProcessSnapshot]) {
+    let running = seen.iter().filter(|seen| seen.found.is_running);
+    let mut names: HashMap<u32, Option<String>> =
+        running.map(|seen| (seen.found.pid, Some(seen.reading.process.program.clone()))).collect();
+    for seen in seen.iter_mut().filter(|seen| seen.found.is_running) {
+        let Reading { peers, programs, .. } = &mut seen.reading;
+        for process in peers.iter().filter_map(tautline_observe::Peer::process) {
+            let name = names.entry(process).or_insert_with(|| {
+                let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+                Some(name.trim_end().to_owned())
+            });
+            if let Some(name) = name {
+                programs.entry(process).or_insert_with(|| name.clone());
+            }
+        }
+    }
+}
+
 /// Returns the data of a process: one entry for each Tautline library in it.
-pub fn snapshots_of(process: u32, which: SocketSelection) -> Result<Vec<ProcessSnapshot>> {
+pub fn snapshots_of(process: ProcessName, which: SocketSelection) -> Result<Vec<ProcessSnapshot>> {
     let (mut seen, faults) = all(which);
-    seen.retain(|seen| seen.found.pid == process);
+    seen.retain(|seen| {
+        seen.found.pid == process.pid && process.copy.is_none_or(|copy| copy == seen.reading.copy)
+    });
     if !seen.is_empty() {
         return Ok(seen);
     }
-    if let Some((found, fault)) = faults.into_iter().find(|(found, _)| found.pid == process) {
+    if let Some((found, fault)) = faults.into_iter().find(|(found, _)| found.pid == process.pid) {
         return Err(Failure::failed(format!("{process}: {fault}"))
             .hint(format!("the file is {}", found.path.display())));
     }
-    Err(Failure::usage(format!("the process {process} is not observed")).hint(HOW))
+    Err(absence::not_observed(process))
 }
-
-/// Advice on how to observe a process.
-pub const HOW: &str = "start it with TAUT_OBSERVE=1 in its environment, or with taut run --observe";
 
 /// Reports the unreadable files.
 pub fn report_unreadable(faults: &[(ObservedProcess, ReadError)]) {
@@ -96,6 +157,7 @@ pub fn report_unreadable(faults: &[(ObservedProcess, ReadError)]) {
 
 /// Index of the peers and endpoints of a reading by socket, for loops over all sockets.
 pub struct BySocket<'a> {
+    pub reading: &'a Reading,
     peers: HashMap<u64, Vec<&'a tautline_observe::Peer>>,
     endpoints: HashMap<u64, Vec<&'a tautline_observe::Endpoint>>,
 }
@@ -103,7 +165,7 @@ pub struct BySocket<'a> {
 impl<'a> BySocket<'a> {
     /// Builds the index of a reading.
     pub fn new(reading: &'a Reading) -> Self {
-        let mut by = BySocket { peers: HashMap::new(), endpoints: HashMap::new() };
+        let mut by = BySocket { reading, peers: HashMap::new(), endpoints: HashMap::new() };
         for peer in &reading.peers {
             by.peers.entry(peer.socket).or_default().push(peer);
         }
@@ -116,6 +178,11 @@ impl<'a> BySocket<'a> {
     /// Returns the peers of a socket.
     pub fn peers(&self, socket: u64) -> &[&'a tautline_observe::Peer] {
         self.peers.get(&socket).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the program of a local peer with its process.
+    pub fn program(&self, peer: &tautline_observe::Peer) -> Option<String> {
+        self.reading.peer_program(peer)
     }
 
     /// Returns the endpoints of a socket.

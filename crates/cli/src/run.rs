@@ -64,6 +64,7 @@ pub fn run(args: &Run) -> Result<()> {
     command.arg("--").arg(&path).args(arguments);
     if args.observe {
         command.env("TAUT_OBSERVE", "1");
+        command.envs(args.name.as_ref().map(|name| ("TAUT_NAME", name)));
     }
     if let Some(named) = &args.policy {
         command.env("TAUT_POLICY", policy::value(named)?);

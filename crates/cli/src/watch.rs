@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tautline::Message;
 use terminal_size::{Height, Width, terminal_size_of};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::format::escaped;
 use crate::inspect::units::many;
@@ -201,15 +202,24 @@ fn age(time: Duration) -> String {
 }
 
 fn columns(text: &str) -> usize {
-    text.chars().count()
+    text.width()
 }
 
-/// Shortens a text to this number of letters.
+/// Shortens a text to this number of columns.
 fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    let (mut cut, mut room) = (String::new(), width.saturating_sub(1));
+    for letter in text.chars() {
+        let taken = letter.width().unwrap_or(0);
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        cut.push(letter);
+    }
+    cut + "…"
 }
 
 fn pad(text: &str, width: usize) -> String {
@@ -245,5 +255,18 @@ mod tests {
         assert_eq!(lines.len(), 9);
         assert!(lines.iter().all(|line| columns(line) < 40), "{lines:?}");
         assert!(lines[8].contains("93 not shown"), "{lines:?}");
+    }
+
+    #[test]
+    fn wide_characters_do_not_shift_the_columns() {
+        let mut watch = Watch::new(false);
+        for (topic, body) in [("天気", "晴れ".repeat(30)), ("wind", "calm".to_owned())] {
+            watch.put(&[Message::from(topic), Message::from(body)]);
+        }
+        let lines = watch.lines(Instant::now(), 40, 10);
+        assert!(lines.iter().all(|line| columns(line) < 40), "{lines:?}");
+        let before = |line: &str, body: &str| columns(&line[..line.find(body).unwrap()]);
+        assert_eq!(before(&lines[1], "calm"), before(&lines[2], "晴れ"), "{lines:?}");
+        assert_eq!([cut("天気", 4), cut("天気図", 4), cut("天気図", 5)], ["天気", "天…", "天気…"]);
     }
 }

@@ -19,8 +19,9 @@ use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::{CommonOptions, ContextDefaults, Options};
-use crate::policy::{self, Allowed, Denied, Guard, PolicyRequest};
+use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
 use crate::queue::Inbox;
+use crate::stderr_report::report_and_wait;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
@@ -154,9 +155,8 @@ impl std::fmt::Debug for Context {
 
 impl Context {
     /// Creates a context. Its threads start with the first socket. The first context of the process
-    /// reads `TAUT_SPIN_US`, `TAUT_IPC_MEMORY` and `TAUT_OBSERVE` from the environment, on the
-    /// calling thread. The program may be changing the environment, so other threads must not read
-    /// it.
+    /// reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and TAUT_NAME from the environment, on the
+    /// calling thread. The program may change the environment, so other threads must not read it.
     pub fn new() -> Context {
         if is_disabled(Rule::Circulation) {
             tautline_mem::blocks::set_circulation(false);
@@ -164,7 +164,7 @@ impl Context {
         idle::spin_us();
         transport::read_environment();
         fork::start_counting();
-        let asked = watch::is_asked_for();
+        let asked = watch::read_environment();
         let guard = OnceLock::new();
         match Guard::of_environment() {
             Ok(None) => {}
@@ -204,11 +204,11 @@ impl Context {
 
     /// Makes the context and its later sockets visible to tools that observe the process from
     /// outside (crate `tautline-observe`). The file for this is removed when the last observed
-    /// context has ended. Has no effect if observation is already on.
+    /// context has ended. Has no effect if observation is already on. If the file cannot be
+    /// written, the library reports that once on standard error, and tries again.
     ///
     /// # Errors
-    /// A system error, if the file cannot be created; [`Error::NotSupported`] on systems without
-    /// it.
+    /// A system error, if no thread can be started; [`Error::NotSupported`] on systems without it.
     pub fn observe(&self) -> Result<(), Error> {
         if self.0.watch.get().is_some() {
             return Ok(());
@@ -241,7 +241,7 @@ impl Context {
     /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`.
     pub fn set_policy(&self, named: &str) -> Result<(), Error> {
         let guard = Guard::open(named).map_err(|fault| {
-            policy::report_and_wait(&fault);
+            report_and_wait(&fault);
             Error::Invalid
         })?;
         self.0.guard.set(guard).map_err(|_| Error::Invalid)

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::policy::{ReloadedValue, report_and_wait, report_in_background};
+use crate::policy::ReloadedValue;
+use crate::stderr_report::{report_and_wait, report_in_background};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use tautline_io::thread::{OwnThread, process_id};

@@ -65,6 +65,8 @@ mod shared;
 #[cfg(not(loom))]
 mod socket;
 #[cfg(not(loom))]
+mod stderr_report;
+#[cfg(not(loom))]
 mod timing;
 #[cfg(not(loom))]
 mod transport;

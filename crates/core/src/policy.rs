@@ -21,7 +21,6 @@ mod keeper;
 mod proof;
 mod reload;
 mod spare;
-mod stderr_report;
 mod trust;
 mod wrapping;
 
@@ -36,9 +35,6 @@ pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
 pub(crate) use reload::ReloadedValue;
-pub(crate) use stderr_report::report_and_wait;
-#[cfg(feature = "names")]
-pub(crate) use stderr_report::report_in_background;
 pub(crate) use trust::Trust;
 pub(crate) use wrapping::is_secure;
 use wrapping::wrap_endpoint;
@@ -47,6 +43,7 @@ use crate::conn::Loss;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
+use crate::stderr_report;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::CarrierFactory;
 use certificates::Certificates;
@@ -145,7 +142,7 @@ impl Guard {
             let Some(named) = named else { return Ok(None) };
             let named =
                 named.into_string().map_err(|_| "the variable TAUT_POLICY is not UTF-8".to_owned())?;
-            Guard::open(&named).map(Some).inspect_err(|fault| report_and_wait(fault))
+            Guard::open(&named).map(Some).inspect_err(|fault| stderr_report::report_and_wait(fault))
         })
     }
 
@@ -355,7 +352,7 @@ impl Guard {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let text = format!("rule `{rule}` {does} {what}");
         if self.is_new(&text) {
-            report_and_wait(&format!("{}: {text}", self.place));
+            stderr_report::report_and_wait(&format!("{}: {text}", self.place));
         }
     }
 

@@ -17,6 +17,7 @@
 //! the monitors' endpoints and of a connection's observed state. No application code is called
 //! under these locks: the program's route information is requested without a lock.
 
+mod program;
 mod sampler;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]
 mod server;
@@ -40,7 +41,7 @@ pub(crate) use socket::SocketWatch;
 pub(crate) use tap::{Tap, TappedMessage};
 use tautline_io::clock::unix_us;
 use tautline_io::thread;
-use tautline_observe::{Context, Event, Identity, Output};
+use tautline_observe::{Context, Event, Identity};
 use tautline_proto::SocketType;
 
 /// Maximum number of events that are kept.
@@ -49,10 +50,11 @@ const EVENTS: usize = 512;
 /// The watch of the process, if it has an observed context.
 static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
-/// True if the environment asks for observation (`TAUT_OBSERVE=1`). Looked up once, by the first
-/// context, because a program may change the environment later.
-pub(crate) fn is_asked_for() -> bool {
+/// Returns true if the environment asks for observation (`TAUT_OBSERVE=1`). The first context reads
+/// this variable and the program's name, because a program may change the environment later.
+pub(crate) fn read_environment() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
+    program::given_name();
     *ASKED.get_or_init(|| tautline_io::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
 }
 
@@ -99,8 +101,8 @@ impl ContextWatch {
     /// Starts to observe a context.
     ///
     /// # Errors
-    /// A system error, if the file of counters cannot be created; `Unsupported` on systems without
-    /// it.
+    /// A system error, if the thread cannot be started; `Unsupported` on systems without the file
+    /// of counters.
     pub(crate) fn begin(io_threads: usize, max_sockets: usize) -> io::Result<Arc<Self>> {
         let mut place = lock(&WATCH);
         let watch = match &*place {
@@ -184,7 +186,8 @@ impl ContextWatch {
 }
 
 impl Watch {
-    /// Starts the thread that creates and writes the file. The file exists when this returns.
+    /// Starts the thread that creates and writes the file. When this returns, the file exists, or
+    /// the thread has reported that it cannot be written.
     fn start() -> io::Result<Arc<Self>> {
         let identity = Identity::own()?;
         let watch = Arc::new(Watch {
@@ -201,19 +204,15 @@ impl Watch {
         let thread = std::thread::Builder::new().name("ZMQbg/watch".into()).spawn(move || {
             // Block signals: a write beyond RLIMIT_FSIZE must return an error, not raise SIGXFSZ.
             let _own = thread::OwnThread::new();
-            let output = match Output::create(&identity, tautline_io::env::is_trusted()) {
-                Ok(output) => output,
-                Err(error) => {
-                    let _ = begun.send(Err(error));
-                    return;
-                }
-            };
-            // Without a control socket there are no taps, but everything else works.
-            let server = Server::start(&watched, output.path()).ok();
-            let mut looks = Sampler::new(identity, output, server.as_ref().map(Server::path));
-            lock(&watched.inner).server = server;
-            let _ = begun.send(Ok(()));
-            while let Some(pause) = looks.sample(&watched) {
+            let mut looks = Sampler::new(&watched);
+            let outcome = looks.begin(&watched);
+            let ends = outcome.is_err();
+            let _ = begun.send(outcome);
+            if ends {
+                return;
+            }
+            loop {
+                let pause = looks.sample(&watched);
                 if watched.wait(pause) {
                     break;
                 }
@@ -224,6 +223,17 @@ impl Watch {
         begins.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         lock(&watch.inner).thread = Some(thread);
         Ok(watch)
+    }
+
+    /// Keeps the control socket until the end of the observation.
+    fn serve(&self, server: Option<Server>) {
+        let mut inner = lock(&self.inner);
+        if inner.ending {
+            drop(inner);
+            server.into_iter().for_each(Server::end);
+        } else {
+            inner.server = server;
+        }
     }
 
     /// Waits for the next look. Returns true if the thread has to end.

@@ -679,11 +679,34 @@ fn a_tool_that_is_too_slow_misses_and_holds_nothing_up() {
                     assert_eq!(copy.parts[0].bytes, body);
                     copied += 1;
                 }
-                Frame::Missed(count) => missed += count,
+                Frame::Missed { count, too_large } => {
+                    assert_eq!(too_large, 0);
+                    missed += count;
+                }
             }
         }
         assert_eq!(copied + missed, COUNT);
         assert!(copied > 0 && missed > 0, "{copied} copied, {missed} missed");
+    });
+}
+
+#[test]
+fn a_tap_that_wants_all_bytes_hides_nothing_from_another() {
+    observed("two taps", |context| {
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        named(&mut pull, "tapped twice");
+        pull.bind("inproc://tapped-twice").unwrap();
+        let mut push = connected(context, SocketType::Push, "inproc://tapped-twice");
+        let socket = Some(number("tapped twice"));
+        let mut whole = tap(&Request { socket, ..Request::default() });
+        let mut start = tap(&Request { socket, bytes: 20, ..Request::default() });
+        let body = vec![7; 5_000_000];
+        push.send(&body, Flags::NONE).unwrap();
+        assert_eq!(recv(&mut pull).len(), body.len());
+        let part = copy(&mut start).parts.remove(0);
+        assert_eq!((part.length, &part.bytes[..]), (5_000_000, &body[..20]));
+        let missed = Frame::read(&mut whole).unwrap().unwrap();
+        assert_eq!(missed, Frame::Missed { count: 1, too_large: 1 });
     });
 }
 
@@ -818,6 +841,117 @@ fn crashed_process_is_readable_until_cleanup() {
         assert_eq!(reading.endpoints_of(socket.id).next().unwrap().given, "inproc://crash");
         assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
         assert_eq!(files(&folder), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "a child of other tests"]
+fn child_gets_room_for_its_file() {
+    let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
+    let context = Context::new();
+    assert!(!processes_in(&own).iter().any(|found| read(&found.path).is_ok()));
+    // The parent has seen the report.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    let limit = rustix::process::Resource::Fsize;
+    let maximum = rustix::process::getrlimit(limit).maximum;
+    rustix::process::setrlimit(limit, rustix::process::Rlimit { current: maximum, maximum }).unwrap();
+    // The library notices that itself.
+    while !processes_in(&own).iter().any(|found| read(&found.path).is_ok()) {
+        std::thread::yield_now();
+    }
+    println!("the file has an image");
+    context.terminate().unwrap();
+}
+
+/// `ulimit` stands for a full disk: without room for the file, and with room for its beginning.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_without_room_is_reported_once_and_written_later() {
+    use std::process::Stdio;
+    with_watchdog(LIMIT, "no room", || {
+        for blocks in ["0", "50"] {
+            let folder = folder(&format!("room-{blocks}"));
+            let mut command = Command::new("sh");
+            let script = "ulimit -S -f $1 && shift && exec \"$@\"";
+            command.args(["-c", script, "sh", blocks]).arg(std::env::current_exe().unwrap());
+            command.args(["--exact", "child_gets_room_for_its_file", "--ignored", "--nocapture"]);
+            command.env("XDG_RUNTIME_DIR", &folder).env("TAUT_OBSERVE", "1");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            let is_report =
+                |line: &String| line.starts_with("tautline: the file of counters cannot be written: ");
+            let report = lines.by_ref().map(Result::unwrap).find(is_report).unwrap();
+            assert!(
+                report.contains("File too large") && report.ends_with("Tries again every 2 s"),
+                "{report}"
+            );
+            child.stdin.take().unwrap().write_all(b"\n").unwrap();
+            assert_eq!(lines.map(Result::unwrap).filter(is_report).count(), 0);
+            let output = child.wait_with_output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("the file has an image"), "{output:?}");
+            assert_eq!(files(&folder), []);
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    });
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_waits_in_its_looks() {
+    let context = Context::new();
+    let socket = context.socket(SocketType::Pair).unwrap();
+    // Each look waits here. The thread uses no processor time for that.
+    tautline_core::show_route(&socket, || {
+        std::thread::sleep(Duration::from_millis(20));
+        tautline_observe::Route::default()
+    });
+    let [first, last] =
+        [1, 3].map(|looks| until(|reading| (reading.process.looks > looks).then(|| reading.process.clone())));
+    println!(
+        "the interval is short: {}",
+        [first, last].iter().all(|process| process.interval_us < 10_000_000)
+    );
+    drop(socket);
+    context.terminate().unwrap();
+}
+
+/// On a busy machine, a look is interrupted for long. The next look follows soon all the same.
+#[test]
+fn a_look_that_waits_does_not_delay_the_next() {
+    with_watchdog(LIMIT, "slow look", || {
+        let folder = folder("slow-look");
+        let output = run("child_waits_in_its_looks", &folder, Some("1"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("the interval is short: true"), "{output:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child_says_its_name() {
+    let context = Context::new();
+    println!("its name is {}", until(|reading| Some(reading.process.program.clone())));
+    context.terminate().unwrap();
+}
+
+#[test]
+fn the_environment_gives_a_name() {
+    with_watchdog(LIMIT, "name", || {
+        let folder = folder("name");
+        for (value, name) in [(Some("orders"), "orders"), (Some(" "), "observe-"), (None, "observe-")] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "child_says_its_name", "--ignored", "--nocapture"]);
+            command.env("XDG_RUNTIME_DIR", &folder).env("TAUT_OBSERVE", "1").env_remove("TAUT_NAME");
+            command.envs(value.map(|value| ("TAUT_NAME", value)));
+            let output = command.output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains(&format!("its name is {name}")), "{output:?}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     });
 }

@@ -16,6 +16,11 @@ pub fn process_cpu_nanos() -> u64 {
     os::process_cpu_nanos()
 }
 
+/// Returns the processor time that the calling thread has used, in nanoseconds.
+pub fn thread_cpu_nanos() -> u64 {
+    os::thread_cpu_nanos()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +35,23 @@ mod tests {
         }
         assert!(process_cpu_nanos() > cpu);
         assert!(monotonic_nanos() >= wall);
+    }
+
+    #[test]
+    fn processor_time_of_a_thread_excludes_other_threads() {
+        let used = || {
+            let (own, all) = (thread_cpu_nanos(), process_cpu_nanos());
+            let mut sum = 0_u64;
+            // Until the clock of the thread has advanced by ten milliseconds.
+            while thread_cpu_nanos() < own + 10_000_000 {
+                sum = std::hint::black_box(sum.wrapping_add(1));
+            }
+            (thread_cpu_nanos() - own, process_cpu_nanos() - all)
+        };
+        let before = thread_cpu_nanos();
+        let (thread, process) = std::thread::spawn(used).join().unwrap();
+        assert!(thread >= 10_000_000 && process >= 10_000_000, "{thread} {process}");
+        // This thread only waited.
+        assert!(thread_cpu_nanos() - before < thread);
     }
 }

@@ -70,7 +70,7 @@ pub struct ObservedProcess {
     /// Path of its counters file.
     pub path: PathBuf,
     /// True if the process is running.
-    pub runs: bool,
+    pub is_running: bool,
 }
 
 /// Returns the observed processes of this user: always an empty list.
@@ -86,6 +86,20 @@ pub fn processes_in(_: &Path) -> Vec<ObservedProcess> {
 /// Returns the folders that may hold counters files: always an empty list.
 pub fn folders() -> Vec<PathBuf> {
     Vec::new()
+}
+
+/// Returns the observed processes of another user: always an empty list.
+pub fn processes_of(_: u32) -> Vec<ObservedProcess> {
+    Vec::new()
+}
+
+/// Reads the counters file at `path`, which must be one of `user`.
+///
+/// # Errors
+///
+/// Always returns [`ReadError::Io`] with `Unsupported`.
+pub fn read_of(path: &Path, _user: u32) -> Result<Reading, ReadError> {
+    read(path)
 }
 
 /// Reads the counters file at `path`.

@@ -35,7 +35,17 @@ pub struct ObservedProcess {
 
 /// Returns the observed processes of this user, sorted by process ID. Skips all other files.
 pub fn processes() -> Vec<ObservedProcess> {
-    let mut all: Vec<ObservedProcess> = folders().iter().flat_map(|folder| processes_in(folder)).collect();
+    sorted(&folders())
+}
+
+/// Returns the observed processes of another user, as [`processes`] does, from the folders that do
+/// not depend on the environment. Only root can read them.
+pub fn processes_of(user: u32) -> Vec<ObservedProcess> {
+    sorted(&folders_of(user, false))
+}
+
+fn sorted(folders: &[PathBuf]) -> Vec<ObservedProcess> {
+    let mut all: Vec<ObservedProcess> = folders.iter().flat_map(|folder| processes_in(folder)).collect();
     all.sort_by(|a, b| a.pid.cmp(&b.pid).then_with(|| a.path.cmp(&b.path)));
     all
 }
@@ -56,8 +66,11 @@ pub fn processes_in(folder: &Path) -> Vec<ObservedProcess> {
 
 /// Returns the folders that may hold counters files of this user and that are closed to others.
 pub fn folders() -> Vec<PathBuf> {
-    let Ok(user) = own_user() else { return Vec::new() };
-    let mut folders: Vec<PathBuf> = candidates(user, true)
+    own_user().map_or_else(|_| Vec::new(), |user| folders_of(user, true))
+}
+
+fn folders_of(user: u32, environment: bool) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = candidates(user, environment)
         .into_iter()
         .map(|(_, folder)| folder)
         .filter(|folder| is_own(folder, user))
@@ -69,19 +82,24 @@ pub fn folders() -> Vec<PathBuf> {
 /// Returns the folder to write to. Creates it if it is missing. If `environment` is false, ignores
 /// `$XDG_RUNTIME_DIR`, because a program may have more rights than the caller that set it.
 pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
+    let mut reasons = Vec::new();
     for (parent, folder) in candidates(user, environment) {
         if !parent.is_dir() {
             continue;
         }
         match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&folder, user) => {
-                return Ok(folder);
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if is_own(&folder, user) {
+                    return Ok(folder);
+                }
+                let reason = "must be a folder that only its user can enter, and belong to this user";
+                reasons.push(format!("{} {reason}", folder.display()));
             }
-            Err(_) => {}
+            Err(error) => reasons.push(format!("{}: {error}", folder.display())),
         }
     }
-    Err(io::ErrorKind::PermissionDenied.into())
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reasons.join("; ")))
 }
 
 /// Returns the possible folders, the best first, each with the parent that must exist.
@@ -100,8 +118,13 @@ fn is_own(folder: &Path, user: u32) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
 }
 
-/// Opens a counters file for reading.
+/// Opens a counters file of this user for reading.
 pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
+    open_of(path, own_user()?)
+}
+
+/// Opens a counters file of `user` for reading.
+pub(crate) fn open_of(path: &Path, user: u32) -> Result<File, ReadError> {
     // O_NONBLOCK, because the path may be a pipe without a writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let file = match opened {
@@ -109,18 +132,27 @@ pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
         opened => opened?,
     };
     let found = file.metadata()?;
-    if !found.is_file() || found.uid() != own_user()? {
+    if !found.is_file() || found.uid() != user {
         return Err(ReadError::Foreign);
     }
     Ok(file)
 }
 
-/// Returns the process ID in a file name: `PID`, or `PID.COPY` for a further copy of the library in
-/// the same process.
-fn pid_of(name: &str) -> Option<u32> {
-    let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
+/// Returns the process ID and the copy in a file name: `PID`, or `PID.COPY` for a further copy of
+/// the library in the same process.
+fn parse_name(name: &str) -> Option<(u32, u32)> {
+    let (pid, copy) = name.split_once('.').unwrap_or((name, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(pid) && is_number(copy)).then(|| pid.parse().ok()).flatten()
+    (is_number(pid) && is_number(copy)).then(|| Some((pid.parse().ok()?, copy.parse().ok()?))).flatten()
+}
+
+fn pid_of(name: &str) -> Option<u32> {
+    parse_name(name).map(|(pid, _)| pid)
+}
+
+/// Returns the number of the copy of the library that wrote this file; 0 for the first.
+pub(crate) fn copy_of(path: &Path) -> u32 {
+    path.file_name().and_then(|name| parse_name(name.to_str()?)).map_or(0, |(_, copy)| copy)
 }
 
 /// True if the process that wrote this file is running.
@@ -129,7 +161,11 @@ fn is_running(pid: u32, path: &Path) -> bool {
         let written = fs::symlink_metadata(path).and_then(|found| found.modified());
         return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));
     }
-    let Some(now) = start_ticks(pid) else { return false };
+    let Some((state, now)) = state_and_start(pid) else { return false };
+    // A zombie has ended, but its parent has not asked for its exit status yet.
+    if matches!(state, 'Z' | 'X') {
+        return false;
+    }
     // Another process may have reused the process ID.
     let then = open(path).and_then(|file| header(&file)).ok().map(|header| {
         let ticks = header[24..32].try_into().unwrap_or_default();
@@ -157,10 +193,17 @@ pub(crate) fn sweep(folder: &Path) {
 
 /// Returns the start time of a process in ticks since boot, from Linux's `/proc`.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
+    Some(state_and_start(pid)?.1)
+}
+
+/// Returns the state of a process as a letter, and its start time in ticks since boot.
+fn state_and_start(pid: u32) -> Option<(char, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program name may contain any character, including spaces and parentheses.
     let (_, behind) = stat.rsplit_once(')')?;
-    behind.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut fields = behind.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 /// Returns the effective user of this process.

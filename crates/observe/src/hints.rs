@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::{Endpoint, Peer, Reading, Socket};
 
-pub use rules::stalled_process;
+pub use rules::{ended_process, stalled_process};
 
 /// Most hints of one rule about peers of one socket. Further hints are only counted.
 const PEERS: usize = 3;
@@ -224,13 +224,26 @@ impl<'a> RuleInput<'a> {
 
     /// Returns the command that shows a socket with its peers and its last events.
     fn show_command(&self, socket: &Socket) -> String {
-        format!("`taut show {}/{}`", self.reading.process.pid, socket.id)
+        format!("`taut show {}/{}`", self.reading.name(), socket.id)
     }
 
     /// Returns a sentence with the commands that show the stacks of the threads.
     fn stack_commands(&self) -> String {
         let pid = self.reading.process.pid;
         format!("`gdb -p {pid}` shows its stack (in Python: `py-spy dump --pid {pid}`).")
+    }
+
+    /// Returns a readable name of a peer: its routing ID, and its program or address.
+    fn peer_name(&self, peer: &Peer) -> String {
+        let program = self.reading.peer_program(peer);
+        let mut addresses = [&peer.address, &peer.endpoint, &peer.host].into_iter();
+        let place = program.or_else(|| addresses.find(|text| !text.is_empty()).cloned());
+        match (is_text(&peer.routing_id), place) {
+            (true, Some(place)) => format!("{} at {place}", id_name(&peer.routing_id)),
+            (true, None) => id_name(&peer.routing_id),
+            (false, Some(place)) => place,
+            (false, None) => format!("peer {}", peer.id),
+        }
     }
 
     /// Returns a readable name of a socket.
@@ -245,17 +258,6 @@ impl<'a> RuleInput<'a> {
 /// Returns a readable name of an endpoint.
 fn readable_name(endpoint: &Endpoint) -> &str {
     if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name }
-}
-
-/// Returns a readable name of a peer.
-fn peer_name(peer: &Peer) -> String {
-    let address = [&peer.address, &peer.endpoint, &peer.host].into_iter().find(|text| !text.is_empty());
-    match (is_text(&peer.routing_id), address) {
-        (true, Some(address)) => format!("{} at {address}", id_name(&peer.routing_id)),
-        (true, None) => id_name(&peer.routing_id),
-        (false, Some(address)) => address.clone(),
-        (false, None) => format!("peer {}", peer.id),
-    }
 }
 
 /// Returns a readable routing ID: its text, or else its bytes.

@@ -36,9 +36,9 @@ mod record;
 pub mod tap;
 
 #[cfg(unix)]
-pub use discovery::{ObservedProcess, folders, processes, processes_in};
+pub use discovery::{ObservedProcess, folders, processes, processes_in, processes_of};
 pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
-pub use hints::{Hint, Level, hints, stalled_process};
+pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{
     Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
@@ -46,11 +46,11 @@ pub use model::{
 };
 pub use output::{Identity, Output};
 #[cfg(not(unix))]
-pub use output::{ObservedProcess, folders, processes, processes_in, read};
+pub use output::{ObservedProcess, folders, processes, processes_in, processes_of, read, read_of};
 pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]
-pub use reader::read;
+pub use reader::{read, read_of};
 
 /// Version of the layout that this crate writes. The reader accepts only this version.
 pub const VERSION: u32 = 1;

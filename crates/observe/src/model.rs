@@ -4,6 +4,8 @@
 //! Times are microseconds since 1970 (UTC); 0 means never. Counts begin when their object is
 //! created. A message counts once all its parts are there; bytes are those of whole frames.
 
+use std::collections::HashMap;
+
 use crate::record::{Number, record};
 
 /// Declares an enumeration that is stored as a number. An unknown number is read as the first
@@ -139,7 +141,7 @@ record! {
         written: u64,
         /// Microseconds between two snapshots.
         interval_us: u64,
-        /// Nanoseconds that the last snapshot took.
+        /// Nanoseconds of processor time that the last snapshot took.
         look_ns: u64,
         /// Number of snapshots so far.
         looks: u64,
@@ -149,7 +151,8 @@ record! {
         events: u64,
     }
     texts {
-        /// Name of the program, without arguments.
+        /// Name of the program: TAUT_NAME, the script of an interpreter, or the file. Without
+        /// arguments.
         program: String,
         /// Version of the library.
         version: String,
@@ -277,6 +280,9 @@ record! {
         name: String,
         /// Reason of the last failure, in words.
         reason: String,
+        /// Mechanism of a bound endpoint, after the policy: `NULL`, `PLAIN`, `CURVE`, or `TLS` if
+        /// the policy put TLS on it. Empty for other endpoints.
+        mechanism: String,
     }
 }
 
@@ -433,9 +439,31 @@ pub struct Reading {
     pub events: Vec<Event>,
     /// Routes of the sockets, if the program reports them.
     pub routes: Vec<Route>,
+    /// Names of programs by process ID, for local peers. Not in the file: a tool that knows other
+    /// processes may add them.
+    pub programs: HashMap<u32, String>,
+    /// Number of the copy of the library in the process, from the name of the file; 0 for the
+    /// first.
+    pub copy: u32,
+}
+
+impl Peer {
+    /// Returns the process of a local peer (`ipc`), if the system tells it.
+    pub fn process(&self) -> Option<u32> {
+        let mut numbers = self.host.strip_prefix("localhost:")?.split(':');
+        let (_user, _group, process) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        process.parse().ok().filter(|process| *process > 0 && numbers.next().is_none())
+    }
 }
 
 impl Reading {
+    /// Returns the name of the process for people: its process ID, and the number of the copy of
+    /// the library, unless it is the first: `4711`, `4711.1`.
+    pub fn name(&self) -> String {
+        let pid = self.process.pid;
+        if self.copy == 0 { pid.to_string() } else { format!("{pid}.{}", self.copy) }
+    }
+
     /// Returns the socket with this ID.
     pub fn socket(&self, id: u64) -> Option<&Socket> {
         self.sockets.iter().find(|socket| socket.id == id)
@@ -453,6 +481,15 @@ impl Reading {
         self.peers.retain(|peer| is_of_program(&peer.socket));
         self.events.retain(|event| is_of_program(&event.socket));
         monitors.len()
+    }
+
+    /// Returns the program of a local peer with its process: `orders.py (4711)`.
+    pub fn peer_program(&self, peer: &Peer) -> Option<String> {
+        let process = peer.process()?;
+        Some(match self.programs.get(&process) {
+            Some(program) => format!("{program} ({process})"),
+            None => format!("process {process}"),
+        })
     }
 
     /// Returns the route of a socket, if it has one.
@@ -527,6 +564,34 @@ mod tests {
         assert_eq!(reading.peers.iter().map(|peer| peer.socket).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(reading.events.iter().map(|event| event.socket).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(reading.leave_out_monitors(), 0);
+    }
+
+    #[test]
+    fn local_peers_have_the_name_of_their_program() {
+        let mut reading = Reading::default();
+        reading.programs.insert(4711, "orders.py".to_owned());
+        for (host, name) in [
+            ("localhost:1000:100:4711", Some("orders.py (4711)")),
+            ("localhost:1000:100:4712", Some("process 4712")),
+            // The process is in a container whose processes have no numbers here.
+            ("localhost:1000:100:0", None),
+            ("localhost", None),
+            ("localhost:1000:100:x", None),
+            ("localhost:1:2:3:4", None),
+            ("10.0.0.7", None),
+        ] {
+            let peer = Peer { host: host.to_owned(), ..Peer::default() };
+            assert_eq!(reading.peer_program(&peer).as_deref(), name, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_further_copy_of_the_library_has_a_number() {
+        let mut reading = Reading::default();
+        reading.process.pid = 4711;
+        assert_eq!(reading.name(), "4711");
+        reading.copy = 2;
+        assert_eq!(reading.name(), "4711.2");
     }
 
     #[test]

@@ -95,8 +95,14 @@ impl Output {
         header[20..24].copy_from_slice(&process.uid.to_le_bytes());
         header[24..32].copy_from_slice(&process.start_ticks.to_le_bytes());
         header[32..40].copy_from_slice(&(ROOM as u64).to_le_bytes());
-        file.write_all_at(&header, 0)?;
-        Ok(Output { file, path: path.to_owned(), sequence: 0 })
+        let output = Output { file, path: path.to_owned(), sequence: 0 };
+        match output.file.write_all_at(&header, 0) {
+            Ok(()) => Ok(output),
+            Err(error) => {
+                output.remove();
+                Err(error)
+            }
+        }
     }
 
     /// Returns the path of the file.

@@ -20,16 +20,35 @@ const TRIES: usize = 8;
 /// The [`ReadError`] that describes the problem with the file.
 #[cfg(unix)]
 pub fn read(path: &std::path::Path) -> Result<Reading, ReadError> {
-    let file = crate::discovery::open(path)?;
+    read_open(&crate::discovery::open(path)?, path)
+}
+
+/// Reads the counters file at `path`, which must be a plain file of `user`. Only root can read the
+/// files of other users.
+///
+/// # Errors
+///
+/// The [`ReadError`] that describes the problem with the file.
+#[cfg(unix)]
+pub fn read_of(path: &std::path::Path, user: u32) -> Result<Reading, ReadError> {
+    read_open(&crate::discovery::open_of(path, user)?, path)
+}
+
+#[cfg(unix)]
+fn read_open(file: &std::fs::File, path: &std::path::Path) -> Result<Reading, ReadError> {
     let mut image = Vec::new();
     let mut fault = ReadError::Busy;
     for _ in 0..TRIES {
-        let header = header(&file)?;
+        let header = header(file)?;
         match find(&header) {
             Err(ReadError::Busy) => continue,
             Err(fault) => return Err(fault),
-            Ok(found) => match take(&file, &found, &mut image) {
-                Ok(()) => return records(&image),
+            Ok(found) => match take(file, &found, &mut image) {
+                Ok(()) => {
+                    let mut reading = records(&image)?;
+                    reading.copy = crate::discovery::copy_of(path);
+                    return Ok(reading);
+                }
                 Err(error) => fault = error,
             },
         }

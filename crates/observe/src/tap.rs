@@ -187,8 +187,14 @@ pub struct MessageCopy {
 pub enum Frame {
     /// A message.
     Copy(MessageCopy),
-    /// Number of messages missed since the last frame, because the tool was too slow.
-    Missed(u64),
+    /// Messages missed since the last frame.
+    Missed {
+        /// Number of these messages.
+        count: u64,
+        /// Number of those that were too large to copy. The queue of the tool had no room for the
+        /// others.
+        too_large: u64,
+    },
 }
 
 impl Frame {
@@ -196,9 +202,10 @@ impl Frame {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 4];
         match self {
-            Frame::Missed(count) => {
+            Frame::Missed { count, too_large } => {
                 bytes.push(MISSED);
                 bytes.extend(count.to_le_bytes());
+                bytes.extend(too_large.to_le_bytes());
             }
             Frame::Copy(copy) => {
                 bytes.push(MESSAGE);
@@ -245,9 +252,10 @@ impl Frame {
                     return Self::copy(&body).map(Some).ok_or(io::ErrorKind::InvalidData.into());
                 }
                 Some(&MISSED) => {
-                    let count = body.get(1..9).and_then(|count| count.try_into().ok());
-                    let count = count.ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
-                    return Ok(Some(Frame::Missed(u64::from_le_bytes(count))));
+                    let number = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
+                    let count = number(1).ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
+                    let too_large = number(9).ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
+                    return Ok(Some(Frame::Missed { count, too_large }));
                 }
                 // A frame kind of a later library.
                 Some(_) => {}
@@ -288,7 +296,7 @@ mod tests {
             parts: vec![part(b"abc"), part(b"")],
         };
         let empty = MessageCopy { peer: MANY, direction: Direction::In, parts: Vec::new(), ..copy.clone() };
-        [Frame::Copy(copy), Frame::Missed(9), Frame::Copy(empty)]
+        [Frame::Copy(copy), Frame::Missed { count: 9, too_large: 2 }, Frame::Copy(empty)]
     }
 
     #[test]

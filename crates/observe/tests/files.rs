@@ -66,8 +66,10 @@ fn a_file_is_private_and_is_found_read_and_removed() {
     let found = processes_in(folder.path());
     assert_eq!((found.len(), found[0].pid, found[0].is_running), (1, own.pid, true));
     // A second copy of the library in the same process.
-    let second = Output::create_in(folder.path(), &own).unwrap();
+    let mut second = Output::create_in(folder.path(), &own).unwrap();
     assert_ne!(second.path(), path);
+    second.write(&image(1, 2)).unwrap();
+    assert_eq!([&path, second.path()].map(|path| read(path).unwrap().copy), [0, 1]);
     assert_eq!(processes_in(folder.path()).len(), 2);
     second.remove();
     output.remove();
@@ -93,6 +95,24 @@ fn files_of_dead_processes_are_readable_then_removed() {
     assert!(matches!(read(&path), Err(ReadError::Busy)));
     assert!(folder.path().join("note.txt").exists());
     output.remove();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_zombie_counts_as_ended() {
+    with_watchdog(LIMIT, "zombie", || {
+        let folder = Folder::new("zombie");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let identity = Identity { pid: child.id(), start_ticks: 0, ..Identity::own().unwrap() };
+        let output = Output::create_in(folder.path(), &identity).unwrap();
+        // Nobody waits for the child, so it stays a zombie.
+        while processes_in(folder.path())[0].is_running {
+            std::thread::yield_now();
+        }
+        assert!(Path::new(&format!("/proc/{}/stat", child.id())).exists());
+        child.wait().unwrap();
+        output.remove();
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::format::Format;
-use crate::inspect::{Filter, Order};
+use crate::inspect::{Filter, Order, ProcessName};
 
 /// ps
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub struct Top {
 pub struct Doctor {
     /// Process to check; by default all
     #[arg(value_name = "PID")]
-    pub process: Option<u32>,
+    pub process: Option<ProcessName>,
     /// Time between the two readings
     #[arg(long = "for", value_name = "TIME", value_parser = duration, default_value = "3")]
     pub lasting: Duration,

@@ -11,6 +11,10 @@ pub struct Run {
     /// Allow taut ps, show, top and doctor to observe the program
     #[arg(long)]
     pub observe: bool,
+    /// With --observe: the name that these commands show for the program; by default its file, or
+    /// the script of an interpreter
+    #[arg(long, value_name = "NAME", requires = "observe")]
+    pub name: Option<OsString>,
     /// Policy for its sockets: audit, loopback, strict, a file, or @NAME of a saved policy
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,

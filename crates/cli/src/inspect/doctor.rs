@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use tautline_observe::{Hint, Level, Reading, hints, stalled_process};
+use tautline_observe::{Hint, Level, Reading, ended_process, hints, stalled_process};
 
-use super::units::many;
-use super::{HOW, ProcessSnapshot, SocketSelection};
+use super::units::{many, now};
+use super::{ProcessSnapshot, SocketSelection, report_none};
 use crate::args::Doctor;
 use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
@@ -31,7 +31,7 @@ pub fn run(args: &Doctor) -> Result<()> {
     if args.process.is_none() && before.is_empty() {
         let (_, faults) = look()?;
         super::report_unreadable(&faults);
-        notice!("taut: no process of this user is observed\n  {HOW}");
+        report_none();
         return Ok(());
     }
     // Losses per second need two readings.
@@ -57,12 +57,19 @@ fn findings<'a>(
 ) -> Vec<(&'a ProcessSnapshot, Hint)> {
     let each = |seen: &'a ProcessSnapshot| {
         let before = before.get(&seen.found.path);
-        // Ignore the readings of a stalled process, because they are outdated.
-        let hints = standing_still(seen, before, apart)
+        // Ignore the readings of an ended or stalled process, because they are outdated.
+        let hints = ended(seen)
+            .or_else(|| standing_still(seen, before, apart))
             .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
     };
     seen.iter().flat_map(each).collect()
+}
+
+/// Returns a hint if the process has ended without removing its file.
+pub fn ended(seen: &ProcessSnapshot) -> Option<Hint> {
+    let seconds = now().saturating_sub(seen.reading.process.written) / 1_000_000;
+    (!seen.found.is_running).then(|| ended_process(&seen.reading.name(), seconds))
 }
 
 /// Returns a hint if the process has not updated its counters for too long. `apart` is the time
@@ -103,8 +110,8 @@ fn describe(seen: &[ProcessSnapshot], all: &[(&ProcessSnapshot, Hint)]) -> Strin
         };
         let program = escaped(seen.reading.process.program.as_bytes());
         let at = match hint.socket {
-            0 => format!("{program} ({})", seen.found.pid),
-            socket => format!("{program} ({}/{socket})", seen.found.pid),
+            0 => format!("{program} ({})", seen.reading.name()),
+            socket => format!("{program} ({}/{socket})", seen.reading.name()),
         };
         text += &format!("{colour}{}{plain}  {at}: {}\n", hint.level, escaped(hint.what.as_bytes()));
         for part in [&hint.evidence, &hint.advice] {
@@ -113,18 +120,23 @@ fn describe(seen: &[ProcessSnapshot], all: &[(&ProcessSnapshot, Hint)]) -> Strin
             }
         }
     }
-    let processes =
-        if seen.len() == 1 { "1 process".to_owned() } else { format!("{} processes", seen.len()) };
+    let processes = many(seen.len(), "process");
+    let ended = match seen.iter().filter(|seen| !seen.found.is_running).count() {
+        0 => String::new(),
+        ended => format!(" ({ended} ended)"),
+    };
     let of_program =
         |seen: &ProcessSnapshot| seen.reading.sockets.iter().filter(|socket| !socket.monitor).count();
-    let sockets = many(seen.iter().map(of_program).sum(), "socket");
+    let running = seen.iter().filter(|seen| seen.found.is_running);
+    let sockets = many(running.map(of_program).sum(), "socket");
     let found = if all.is_empty() { "no problems found".to_owned() } else { many(all.len(), "finding") };
-    text + &format!("{processes}, {sockets}: {found}\n")
+    text + &format!("{processes}{ended}, {sockets}: {found}\n")
 }
 
 fn line((seen, hint): &(&ProcessSnapshot, Hint)) -> String {
     let object = json!({
         "pid": seen.found.pid,
+        "copy": seen.reading.copy,
         "program": seen.reading.process.program,
         "socket": hint.socket,
         "peer": hint.peer,

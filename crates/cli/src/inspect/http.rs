@@ -1,5 +1,5 @@
-//! HTTP/1.1 server with hyper, for browsers and Prometheus. It answers each GET and then closes the
-//! connection. An answer is a complete body or a stream of events.
+//! HTTP/1.1 server with hyper, for browsers and Prometheus. It answers each GET and HEAD, and then
+//! closes the connection. An answer is a complete body or a stream of events.
 //!
 //! One thread serves all clients. Another thread computes the answers, and each stream of events
 //! has its own thread. A client can make the server hold a request head, an answer and a few events
@@ -23,7 +23,7 @@ use std::time::Duration;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -49,6 +49,14 @@ const WAITING: usize = 128;
 const EVENTS: usize = 16;
 /// Pause after a failed accept, because the process has no free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Request of a client.
+pub struct HttpRequest {
+    /// Path with the query.
+    pub path: String,
+    /// Values of the Accept headers, separated by commas.
+    pub accept: String,
+}
 
 /// Answer to a request.
 pub struct HttpReply {
@@ -118,6 +126,9 @@ impl HttpReply {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
         response
     }
 }
@@ -179,8 +190,8 @@ impl Server {
         Ok(Server { runtime, listener, at })
     }
 
-    /// Answers each path until the process ends.
-    pub fn serve(self, answer: impl Fn(&str) -> HttpReply + Send + Sync + 'static) -> Result<()> {
+    /// Answers each request until the process ends.
+    pub fn serve(self, answer: impl Fn(&HttpRequest) -> HttpReply + Send + Sync + 'static) -> Result<()> {
         let hall = Arc::new(ServerState {
             answer,
             places: Arc::new(Semaphore::new(CLIENTS)),
@@ -222,7 +233,7 @@ struct ServerState<A> {
 async fn talk<S, A>(client: S, hall: Arc<ServerState<A>>, has_asked: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
-    A: Fn(&str) -> HttpReply + Send + Sync + 'static,
+    A: Fn(&HttpRequest) -> HttpReply + Send + Sync + 'static,
 {
     let mut client = TimeoutStream::new(client);
     client.set_write_timeout(Some(TIME));
@@ -255,17 +266,20 @@ where
 
 async fn find<A>(request: Request<Incoming>, hall: Arc<ServerState<A>>) -> HttpReply
 where
-    A: Fn(&str) -> HttpReply + Send + Sync + 'static,
+    A: Fn(&HttpRequest) -> HttpReply + Send + Sync + 'static,
 {
     let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
     if hall.is_local && !host.is_none_or(is_local_host) {
         return HttpReply::failed(StatusCode::MISDIRECTED_REQUEST);
     }
-    if request.method() != Method::GET {
+    // The server sends the head of the answer to HEAD, and omits the body.
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
         return HttpReply::failed(StatusCode::METHOD_NOT_ALLOWED);
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let found = spawn_blocking(move || (hall.answer)(&path)).await;
+    let accept = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let request = HttpRequest { path, accept: accept.collect::<Vec<_>>().join(",") };
+    let found = spawn_blocking(move || (hall.answer)(&request)).await;
     found.unwrap_or_else(|_| HttpReply::failed(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
@@ -300,7 +314,10 @@ mod tests {
 
     /// Returns a client and the server task of its connection. `room` is the buffer size between
     /// them.
-    fn client(room: usize, answer: fn(&str) -> HttpReply) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+    fn client(
+        room: usize,
+        answer: fn(&HttpRequest) -> HttpReply,
+    ) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (client, server) = duplex(room);
         (client, tokio::spawn(talk(server, hall(answer, CLIENTS), Arc::default())))
     }
@@ -363,7 +380,8 @@ mod tests {
     #[test]
     fn client_that_shuts_down_its_writes_gets_an_answer() {
         test("has_said_all", || async {
-            let (mut client, talk) = client(4096, |path| HttpReply::new("text/plain", path.to_owned()));
+            let (mut client, talk) =
+                client(4096, |request| HttpReply::new("text/plain", request.path.clone()));
             client.write_all(b"GET /a?b=c HTTP/1.1\r\n\r\n").await.unwrap();
             client.shutdown().await.unwrap();
             talk.await.unwrap();
@@ -371,6 +389,19 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
             assert!(answer.contains("\r\nContent-Length: 6\r\n") && answer.ends_with("\r\n\r\n/a?b=c"));
             assert!(answer.contains("\r\nConnection: close\r\n"));
+        });
+    }
+
+    #[test]
+    fn head_is_answered_without_a_body() {
+        test("head", || async {
+            let (mut client, talk) =
+                client(4096, |request| HttpReply::new("text/plain", request.path.clone()));
+            client.write_all(b"HEAD /a?b=c HTTP/1.1\r\n\r\n").await.unwrap();
+            talk.await.unwrap();
+            let answer = rest(&mut client).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
+            assert!(answer.contains("\r\nContent-Length: 6\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
         });
     }
 
@@ -385,7 +416,8 @@ mod tests {
                 ("127.0.0.1.evil.example", "421"),
                 ("", "421"),
             ] {
-                let (mut client, talk) = client(4096, |path| HttpReply::new("text/plain", path.to_owned()));
+                let (mut client, talk) =
+                    client(4096, |request| HttpReply::new("text/plain", request.path.clone()));
                 client.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
                 talk.await.unwrap();
                 assert!(rest(&mut client).await.starts_with(&format!("HTTP/1.1 {status} ")), "{host}");
@@ -421,7 +453,7 @@ mod tests {
         test("too_many", || async {
             let (mut client, server) = duplex(4096);
             client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-            talk(server, hall(|_: &str| HttpReply::nothing(), 0), Arc::default()).await;
+            talk(server, hall(|_: &HttpRequest| HttpReply::nothing(), 0), Arc::default()).await;
             assert!(rest(&mut client).await.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
         });
     }
@@ -431,7 +463,7 @@ mod tests {
         test("gone", || async {
             let (told, mut ends) = mpsc::channel(1);
             let (mut client, server) = duplex(4096);
-            let answer = move |_: &str| {
+            let answer = move |_: &HttpRequest| {
                 let told = told.clone();
                 HttpReply::events(move |client| {
                     let error = loop {

@@ -45,7 +45,7 @@ fn socket(record: &Socket) -> Map<String, Value> {
 fn endpoint(record: &Endpoint) -> Map<String, Value> {
     object!(
         record,
-        [socket bound since failures failing_since error accepted failed_by given name reason],
+        [socket bound since failures failing_since error accepted failed_by given name reason mechanism],
         [state],
         []
     )
@@ -84,6 +84,7 @@ pub fn summary(seen: &ProcessSnapshot) -> Value {
     let reading = &seen.reading;
     let mut object = process(&reading.process);
     object.insert("runs".to_owned(), json!(seen.found.is_running));
+    object.insert("copy".to_owned(), json!(reading.copy));
     object.insert("sockets".to_owned(), json!(reading.sockets.len()));
     object.insert("peers".to_owned(), json!(reading.peers.len()));
     object.insert("routes".to_owned(), json!(reading.routes.len()));
@@ -97,10 +98,19 @@ pub fn whole(seen: &ProcessSnapshot, only: Option<u64>) -> Value {
     let mut object = process(&reading.process);
     let mut add = |name: &str, value: Value| object.insert(name.to_owned(), value);
     add("runs", json!(seen.found.is_running));
+    add("copy", json!(reading.copy));
     add("contexts", array(reading.contexts.iter().map(context)));
     add("sockets", array(reading.sockets.iter().filter(|one| wanted(one.id)).map(socket)));
     add("endpoints", array(reading.endpoints.iter().filter(|one| wanted(one.socket)).map(endpoint)));
-    add("peers", array(reading.peers.iter().filter(|one| wanted(one.socket)).map(peer)));
+    let peers = reading.peers.iter().filter(|one| wanted(one.socket)).map(|one| {
+        let mut object = peer(one);
+        if let Some(process) = one.process() {
+            object.insert("process".to_owned(), json!(process));
+            object.insert("program".to_owned(), json!(reading.programs.get(&process)));
+        }
+        object
+    });
+    add("peers", array(peers));
     add("routes", array(reading.routes.iter().filter(|one| wanted(one.socket)).map(route)));
     add("last_events", array(reading.events.iter().filter(|one| wanted(one.socket)).map(event)));
     Value::Object(object)

@@ -1,6 +1,7 @@
-//! `taut metrics`: the counters of all observed processes in OpenMetrics. For OTLP see `otlp`.
+//! `taut metrics`: the counters of all observed processes in the text format of Prometheus, or in
+//! OpenMetrics for a client that asks for it. For OTLP see `otlp`.
 
-use std::fmt::Write;
+mod exposition;
 
 use tautline_observe::{EndpointState, Peer, PeerState, Reading, Route, Socket};
 
@@ -8,28 +9,30 @@ use super::http::{HttpReply, Server};
 use super::{ProcessSnapshot, SocketSelection, otlp};
 use crate::args::Metrics;
 use crate::failure::Result;
+use exposition::{Exposition, Kind as Type, Syntax, escaped};
 
 /// Prints the metrics, or serves them over HTTP.
 pub fn run(args: &Metrics) -> Result<()> {
     let (which, peers) = (SocketSelection::new(args.all), args.peers);
-    let text = move || {
+    let text = move |syntax| {
         let (seen, faults) = super::all(which);
         super::report_unreadable(&faults);
-        text(&seen, faults.len(), peers)
+        text(syntax, &seen, faults.len(), peers)
     };
     if let Some(url) = &args.otlp {
         return otlp::push(url, args);
     }
-    let Some(address) = &args.listen else { return crate::print(&text()) };
+    let Some(address) = &args.listen else { return crate::print(&text(Syntax::Prometheus)) };
     let server = Server::bind(address)?;
     notice!("listening at http://{}/metrics", server.at);
-    server.serve(move |path| match path {
-        "/" | "/metrics" => HttpReply::new(TYPE, text()),
+    server.serve(move |request| match &*request.path {
+        "/" | "/metrics" => {
+            let syntax = Syntax::wanted(&request.accept);
+            HttpReply::new(syntax.content_type(), text(syntax))
+        }
         _ => HttpReply::nothing(),
     })
 }
-
-const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Metrics with the same name, for sockets or peers.
 pub struct Family<R> {
@@ -98,60 +101,40 @@ pub const PEERS: &[Family<Peer>] = families! { Peer:
     Counter "tautline_peer_reconnects" reconnects "Times that the connection was lost and restored";
 };
 
-/// Returns all metrics as text.
-fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String {
-    let mut text = String::new();
-    head(&mut text, "tautline_process", "info", "", "An observed process");
+/// Returns all metrics as text. A process that has ended has its counters, which keep their last
+/// values, and no gauges, which would describe the past.
+fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String {
+    let mut text = Exposition::new(syntax);
+    text.head("tautline_process", Type::Info, "", "An observed process");
     for ProcessSnapshot { reading, .. } in seen {
         let version = escaped(&reading.process.version);
-        let _ = writeln!(text, "tautline_process_info{{{},version=\"{version}\"}} 1", of_process(reading));
+        text.sample(&format!("{},version=\"{version}\"", of_process(reading)), 1);
     }
-    head(
-        &mut text,
-        "tautline_process_running",
-        "gauge",
-        "",
-        "1 if the process runs, 0 if it crashed or was killed",
-    );
+    let help = "1 if the process runs, 0 if it crashed or was killed";
+    text.head("tautline_process_running", Type::Gauge, "", help);
     for ProcessSnapshot { found, reading, .. } in seen {
-        let _ = writeln!(
-            text,
-            "tautline_process_running{{{}}} {}",
-            of_process(reading),
-            u8::from(found.is_running)
-        );
+        text.sample(&of_process(reading), u8::from(found.is_running));
     }
-    let _ = head_of_one(
-        &mut text,
-        "tautline_unreadable_processes",
-        "Files of counters that could not be read",
-        unreadable,
-    );
+    let help = "Files of counters that could not be read";
+    text.head("tautline_unreadable_processes", Type::Gauge, "", help);
+    text.sample("", unreadable);
     for family in SOCKETS {
         write_family(&mut text, family, seen, |reading| {
             reading.sockets.iter().map(|socket| (of_socket(reading, socket), socket)).collect()
         });
     }
-    head(
-        &mut text,
-        "tautline_endpoint_up",
-        "gauge",
-        "",
-        "1 if the endpoint is bound or connected, otherwise 0",
-    );
-    for ProcessSnapshot { reading, .. } in seen {
+    let running = || seen.iter().filter(|seen| seen.found.is_running).map(|seen| &seen.reading);
+    let help = "1 if the endpoint is bound or connected, otherwise 0";
+    text.head("tautline_endpoint_up", Type::Gauge, "", help);
+    for reading in running() {
         for endpoint in &reading.endpoints {
             let Some(socket) = reading.socket(endpoint.socket) else { continue };
             let up = matches!(endpoint.state, EndpointState::Listening | EndpointState::Connected);
             let name = if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name };
             let bound = if endpoint.bound { "bound" } else { "connected" };
-            let _ = writeln!(
-                text,
-                "tautline_endpoint_up{{{},endpoint=\"{}\",end=\"{bound}\"}} {}",
-                of_socket(reading, socket),
-                escaped(name),
-                u8::from(up)
-            );
+            let labels =
+                format!("{},endpoint=\"{}\",end=\"{bound}\"", of_socket(reading, socket), escaped(name));
+            text.sample(&labels, u8::from(up));
         }
     }
     for family in ROUTES {
@@ -163,27 +146,19 @@ fn text(seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String
         for family in PEERS {
             write_family(&mut text, family, seen, peers_of);
         }
-        head(&mut text, "tautline_peer_connected", "gauge", "", "1 if the peer is connected, otherwise 0");
-        for (labels, peer) in seen.iter().flat_map(|seen| peers_of(&seen.reading)) {
-            let connected = u8::from(peer.state == PeerState::Connected);
-            let _ = writeln!(text, "tautline_peer_connected{{{labels}}} {connected}");
+        text.head("tautline_peer_connected", Type::Gauge, "", "1 if the peer is connected, otherwise 0");
+        for (labels, peer) in running().flat_map(peers_of) {
+            text.sample(&labels, u8::from(peer.state == PeerState::Connected));
         }
-        head(
-            &mut text,
-            "tautline_peer_heartbeat_seconds",
-            "gauge",
-            "seconds",
-            "Round trip time of the last heartbeat",
-        );
-        for (labels, peer) in seen.iter().flat_map(|seen| peers_of(&seen.reading)) {
+        let help = "Round trip time of the last heartbeat";
+        text.head("tautline_peer_heartbeat_seconds", Type::Gauge, "seconds", help);
+        for (labels, peer) in running().flat_map(peers_of) {
             if peer.round_trip_us > 0 {
-                let seconds = peer.round_trip_us as f64 / 1e6;
-                let _ = writeln!(text, "tautline_peer_heartbeat_seconds{{{labels}}} {seconds}");
+                text.sample(&labels, peer.round_trip_us as f64 / 1e6);
             }
         }
     }
-    text += "# EOF\n";
-    text
+    text.end()
 }
 
 fn routes_of(reading: &Reading) -> Vec<(String, &Route)> {
@@ -205,46 +180,34 @@ fn peers_of(reading: &Reading) -> Vec<(String, &Peer)> {
 }
 
 fn write_family<R>(
-    text: &mut String,
+    text: &mut Exposition,
     family: &Family<R>,
     seen: &[ProcessSnapshot],
     records: impl Fn(&Reading) -> Vec<(String, &R)>,
 ) {
-    let (kind, unit, suffix) = match family.kind {
-        Kind::Counter => ("counter", "", "_total"),
-        Kind::ByteCounter => ("counter", "bytes", "_total"),
-        Kind::Gauge => ("gauge", "", ""),
+    let (kind, unit) = match family.kind {
+        Kind::Counter => (Type::Counter, ""),
+        Kind::ByteCounter => (Type::Counter, "bytes"),
+        Kind::Gauge => (Type::Gauge, ""),
     };
-    head(text, family.name, kind, unit, family.help);
-    for ProcessSnapshot { reading, .. } in seen {
+    text.head(family.name, kind, unit, family.help);
+    for ProcessSnapshot { found, reading, .. } in seen {
+        if family.kind == Kind::Gauge && !found.is_running {
+            continue;
+        }
         for (labels, record) in records(reading) {
-            let _ = writeln!(text, "{}{suffix}{{{labels}}} {}", family.name, (family.value)(record));
+            text.sample(&labels, (family.value)(record));
         }
     }
 }
 
-fn head(text: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
-    let _ = writeln!(text, "# TYPE {name} {kind}");
-    if !unit.is_empty() {
-        let _ = writeln!(text, "# UNIT {name} {unit}");
-    }
-    let _ = writeln!(text, "# HELP {name} {help}");
-}
-
-fn head_of_one(text: &mut String, name: &str, help: &str, value: usize) -> std::fmt::Result {
-    head(text, name, "gauge", "", help);
-    writeln!(text, "{name} {value}")
-}
-
+/// Returns the labels of a process. A further copy of the library in the process has a label of its
+/// own, because it numbers its sockets from the start.
 fn of_process(reading: &Reading) -> String {
-    format!("pid=\"{}\",program=\"{}\"", reading.process.pid, escaped(&reading.process.program))
+    let copy = if reading.copy == 0 { String::new() } else { format!(",copy=\"{}\"", reading.copy) };
+    format!("pid=\"{}\"{copy},program=\"{}\"", reading.process.pid, escaped(&reading.process.program))
 }
 
 fn of_socket(reading: &Reading, socket: &Socket) -> String {
     format!("{},socket=\"{}\",type=\"{}\"", of_process(reading), socket.id, escaped(&socket.type_name))
-}
-
-/// Escapes a text for the value of a label.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -18,6 +18,8 @@ use crate::failure::{Failure, Result};
 /// Default port of OTLP over HTTP, and default path for metrics.
 const PORT: u16 = 4318;
 const PATH: &str = "/v1/metrics";
+/// Name of the metric that an ended process has, too.
+const RUNNING: &str = "tautline_process_running";
 /// Value of CUMULATIVE.
 const TEMPORALITY: u64 = 2;
 
@@ -73,7 +75,7 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
     let process = &reading.process;
     let at = process.written;
     let mut metrics = vec![gauge(
-        "tautline_process_running",
+        RUNNING,
         "1 if the process runs, 0 if it crashed or was killed",
         vec![point(&[], at, u64::from(found.is_running))],
     )];
@@ -143,8 +145,14 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         let points = if points.is_null() { &metric["gauge"]["dataPoints"] } else { points };
         points.as_array().is_some_and(|points| !points.is_empty())
     });
+    if !found.is_running {
+        // The gauges of a process that has ended would describe the past.
+        metrics.retain(|metric| metric["gauge"].is_null() || metric["name"] == RUNNING);
+    }
     let attributes = [
         label("service.name", &process.program),
+        // Tells processes of one program apart, and copies of the library in one process.
+        label("service.instance.id", &reading.name()),
         label_of_number("process.pid", process.pid.into()),
         label("service.version", &process.version),
     ];

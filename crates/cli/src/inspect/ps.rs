@@ -2,7 +2,7 @@
 
 use super::table::{Column, Side, Table};
 use super::units::{count, many, now, span};
-use super::{HOW, ProcessSnapshot, SocketSelection, json};
+use super::{ProcessSnapshot, SocketSelection, json, report_none};
 use crate::args::Ps;
 use crate::failure::Result;
 use crate::format::escaped;
@@ -12,6 +12,7 @@ const HEADS: &[Column] = &[
     Column("PROGRAM", Side::Left),
     Column("VERSION", Side::Left),
     Column("SINCE", Side::Right),
+    Column("AGE", Side::Right),
     Column("SOCKETS", Side::Right),
     Column("PEERS", Side::Right),
     Column("OUT", Side::Right),
@@ -31,7 +32,7 @@ pub fn run(args: &Ps) -> Result<()> {
     }
     if seen.is_empty() {
         if faults.is_empty() {
-            notice!("taut: no process of this user is observed\n  {HOW}");
+            report_none();
         }
         return Ok(());
     }
@@ -43,24 +44,25 @@ pub fn run(args: &Ps) -> Result<()> {
     crate::print(&table.text(""))
 }
 
-fn row(seen: &ProcessSnapshot, now: u64) -> [String; 11] {
+fn row(seen: &ProcessSnapshot, now: u64) -> [String; 12] {
     let ProcessSnapshot { found, reading, .. } = seen;
     let sum = |value: fn(&tautline_observe::Socket) -> u64| count(reading.sockets.iter().map(value).sum());
     [
-        found.pid.to_string(),
+        reading.name(),
         escaped(reading.process.program.as_bytes()),
         escaped(reading.process.version.as_bytes()),
         span(reading.process.since, if found.is_running { now } else { reading.process.written }),
+        span(reading.process.written, now),
         reading.sockets.len().to_string(),
         reading.peers.len().to_string(),
         sum(|socket| socket.messages_out),
         sum(|socket| socket.messages_in),
         sum(|socket| socket.queued_out + socket.queued_in),
         sum(|socket| socket.dropped + socket.unroutable + socket.lost),
-        match reading.routes.len() {
-            _ if !found.is_running => "crashed or was killed".to_owned(),
-            0 => String::new(),
-            routes => many(routes, "route"),
+        match (seen.end(now), reading.routes.len()) {
+            (Some(end), _) => end,
+            (None, 0) => String::new(),
+            (None, routes) => many(routes, "route"),
         },
     ]
 }

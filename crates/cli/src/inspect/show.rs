@@ -4,7 +4,7 @@ use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, R
 
 use super::table::{Column, Side, Table};
 use super::units::{bytes, count, many, now, round_trip, span};
-use super::{BySocket, ProcessSnapshot, SocketSelection, json};
+use super::{BySocket, ProcessName, ProcessSnapshot, SocketSelection, json};
 use crate::args::Show;
 use crate::failure::{Failure, Result};
 use crate::format::escaped;
@@ -59,8 +59,8 @@ pub fn run(args: &Show) -> Result<()> {
     crate::print(&text)
 }
 
-/// Parses `PID` or `PID/SOCKET`.
-pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
+/// Parses `PID` or `PID/SOCKET`. A further copy of the library in a process is `PID.COPY`.
+pub fn target(text: &str) -> Result<(ProcessName, Option<u64>)> {
     let (process, socket) =
         text.split_once('/').map_or((text, None), |(process, socket)| (process, Some(socket)));
     let socket = socket.map(str::parse).transpose();
@@ -74,15 +74,18 @@ pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
 fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
     let ProcessSnapshot { found, reading, left_out } = seen;
     let process = &reading.process;
+    let age = match seen.end(now) {
+        Some(end) => format!("{end}: this is its last state"),
+        None => format!("counters {} old", span(process.written, now)),
+    };
     // For a process that has ended, use the time of its last update.
     let now = if found.is_running { now } else { process.written };
     let mut text = format!(
-        "{} ({}), Tautline {}, observed for {}{}\n",
+        "{} ({}), Tautline {}, observed for {}, {age}\n",
         escaped(process.program.as_bytes()),
-        process.pid,
+        reading.name(),
         escaped(process.version.as_bytes()),
         span(process.since, now),
-        if found.is_running { "" } else { ", crashed or was killed: this is its last state" },
     );
     if process.omitted > 0 {
         text += &format!(
@@ -118,7 +121,7 @@ fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
         text += &format!(
             "\nand {} with monitor events: taut show {} --all\n",
             many(*left_out, "socket"),
-            found.pid
+            reading.name()
         );
     }
     text
@@ -180,13 +183,14 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     let shown = if whole { peers.len() } else { peers.len().min(SOME) };
     let mut table = Table::new(PEERS);
     for peer in &peers[..shown] {
-        table.add_row(row(peer, now));
+        table.add_row(row(peer, by.program(peer), now));
     }
     if !table.is_empty() {
         text += &table.text("  ");
     }
     if shown < peers.len() {
-        text += &format!("  and {} more: taut show PID/{}\n", peers.len() - shown, socket.id);
+        text +=
+            &format!("  and {} more: taut show {}/{}\n", peers.len() - shown, by.reading.name(), socket.id);
     }
     text
 }
@@ -264,7 +268,7 @@ fn describe_endpoint(endpoint: &Endpoint, now: u64) -> String {
     text
 }
 
-fn row(peer: &Peer, now: u64) -> [String; 10] {
+fn row(peer: &Peer, program: Option<String>, now: u64) -> [String; 10] {
     let waiting = |queued: u64, limit: u64| match limit {
         0 => queued.to_string(),
         limit => format!("{queued}/{limit}"),
@@ -284,6 +288,7 @@ fn row(peer: &Peer, now: u64) -> [String; 10] {
         peer.id.to_string(),
         peer.state.to_string(),
         address.map_or_else(String::new, |text| escaped(text.as_bytes()))
+            + &program.map_or_else(String::new, |program| format!(" {}", escaped(program.as_bytes())))
             + if peer.shared_memory { " (shared memory)" } else { "" },
         count(peer.messages_out),
         count(peer.messages_in),

@@ -1,5 +1,7 @@
 //! Text tables with aligned columns.
 
+use unicode_width::UnicodeWidthStr;
+
 /// Table with a header. The caller must escape control characters in names that the inspected
 /// program chose.
 pub struct Table {
@@ -37,14 +39,14 @@ impl Table {
     pub fn text(&self, indent: &str) -> String {
         let width = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
-            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-            widest.max(self.columns[at].0.chars().count())
+            let widest = cells.map(|cell| cell.width()).max().unwrap_or(0);
+            widest.max(self.columns[at].0.width())
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let mut line = indent.to_owned();
             for ((cell, column), width) in cells.zip(self.columns).zip(&widths) {
-                let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
+                let pad = " ".repeat(width.saturating_sub(cell.width()));
                 match column.1 {
                     Side::Left => line.extend([cell, &pad, "  "]),
                     Side::Right => line.extend([&pad, cell, "  "]),
@@ -72,5 +74,16 @@ mod tests {
         table.add_row(["a longer".to_owned(), "7".to_owned()]);
         table.add_row(["ö".to_owned(), "123".to_owned()]);
         assert_eq!(table.text("  "), "  NAME        N\n  a longer    7\n  ö         123\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(&[Column("NAME", Side::Left), Column("N", Side::Right)]);
+        table.add_row(["注文.py".to_owned(), "7".to_owned()]);
+        table.add_row(["news".to_owned(), "12".to_owned()]);
+        // A combining accent takes none.
+        table.add_row(["e\u{301}te\u{301}".to_owned(), "1".to_owned()]);
+        let rows = ["NAME      N", "注文.py   7", "news     12", "e\u{301}te\u{301}       1", ""];
+        assert_eq!(table.text(""), rows.join("\n"));
     }
 }

@@ -193,10 +193,9 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
                     view.show(&copy, number)?;
                 }
             }
-            TapEvent::Missed(count) => {
+            TapEvent::Missed { count, too_large } => {
                 missed = missed.saturating_add(count);
-                let before = if missed > count { format!(", {missed} by now") } else { String::new() };
-                notice!("taut: {count} messages were missed{before}, because taut is too slow");
+                report_missed(count, too_large, missed);
             }
             TapEvent::Time => {}
             TapEvent::Ended => {
@@ -212,9 +211,31 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
     }
 }
 
+/// Reports missed messages with the reason. `total` is their number since the tap began.
+fn report_missed(count: u64, too_large: u64, total: u64) {
+    let say = |number: u64, why: &str| {
+        let messages = if number == 1 { "1 message was" } else { &format!("{number} messages were") };
+        let total = if total > count { format!(" ({total} in total)") } else { String::new() };
+        notice!("taut: {messages} missed{total}, {why}");
+    };
+    if too_large > 0 {
+        let they = if too_large == 1 { "it is" } else { "they are" };
+        say(
+            too_large,
+            &format!("because {they} larger than 4 MiB: --bytes N shows the first N bytes of each part"),
+        );
+    }
+    if count > too_large {
+        say(
+            count.saturating_sub(too_large),
+            "because taut reads more slowly than the program sends and receives",
+        );
+    }
+}
+
 /// Reports that the program has ended, `early` or not.
 fn report_end(source: &Source, early: bool) -> Result<()> {
-    let process = source.reading.process.pid;
+    let process = source.reading.name();
     match source.end() {
         CloseReason::Died => Err(Failure::failed(format!("the process {process} has died"))
             .hint(format!("for its last state, use taut show {process}"))),

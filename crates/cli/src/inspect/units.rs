@@ -66,9 +66,14 @@ pub fn round_trip(micros: u64) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 peer`, `2 peers`.
+/// Formats a count with its noun: `1 peer`, `2 peers`, `2 processes`.
 pub fn many(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    let end = match count {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{count} {what}{end}")
 }
 
 #[cfg(test)]
@@ -100,5 +105,6 @@ mod tests {
             ["-", "80µs", "4.3ms", "43ms"]
         );
         assert_eq!([many(1, "peer"), many(0, "peer")], ["1 peer", "0 peers"]);
+        assert_eq!([many(1, "process"), many(2, "process")], ["1 process", "2 processes"]);
     }
 }

@@ -10,7 +10,9 @@ mod messages;
 use serde_json::json;
 use tautline_observe::hints;
 
+use super::doctor::ended;
 use super::http::{HttpReply, Server};
+use super::units::now;
 use super::{SocketSelection, json};
 use crate::args::Web;
 use crate::failure::{Failure, Result};
@@ -27,8 +29,8 @@ pub fn run(args: &Web) -> Result<()> {
     crate::print(&format!("http://{}/{token}/\n", server.at))?;
     let below = format!("/{token}/");
     let which = SocketSelection::new(args.all);
-    server.serve(move |path| {
-        match path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
+    server.serve(move |request| {
+        match request.path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
             Some(("", "")) => HttpReply::new("text/html; charset=utf-8", PAGE.to_owned()),
             Some(("data", "")) => HttpReply::new("application/json", whole(which)),
             Some(("tap", question)) => messages::of(question),
@@ -50,16 +52,18 @@ fn whole(which: SocketSelection) -> String {
     let (seen, faults) = super::all(which);
     let processes = seen.iter().map(|seen| {
         let mut process = json::whole(seen, None);
-        let hints = hints(&seen.reading, None).into_iter().map(|hint| {
+        let hints = ended(seen).map_or_else(|| hints(&seen.reading, None), |hint| vec![hint]);
+        let hints = hints.into_iter().map(|hint| {
             json!({
                 "socket": hint.socket, "peer": hint.peer, "level": hint.level.as_str(), "what": hint.what,
                 "evidence": hint.evidence, "advice": hint.advice,
             })
         });
         process["hints"] = hints.collect();
-        process["file"] = json!(seen.found.path.file_name().map(|name| name.to_string_lossy()));
+        process["name"] = json!(seen.reading.name());
         process
     });
     let faults = faults.iter().map(|(found, fault)| format!("{}: {fault}", found.pid));
-    json!({ "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() }).to_string()
+    json!({ "now": now(), "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() })
+        .to_string()
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[cfg_attr(not(target_os = "linux"), path = "dial/no_names.rs")]
 mod names;
 
-use rustix::net::{getpeername, getsockname, sockopt};
+use rustix::net::{RecvFlags, getpeername, getsockname, recv, sockopt};
 use tautline_proto::Carrier;
 
 use crate::failure::{Code, Failure, Result};
@@ -95,6 +95,18 @@ impl Connection {
             Connection::Tcp(stream) | Connection::Carried(stream, _) => stream.set_read_timeout(timeout),
             Connection::Ipc(stream, _) => stream.set_read_timeout(timeout),
         }
+    }
+
+    /// Waits for the first byte of the peer, and leaves it unread.
+    pub fn peek(&self) -> io::Result<Option<u8>> {
+        let mut first = [0];
+        let (length, _) = match self {
+            Connection::Tcp(stream) | Connection::Carried(stream, _) => {
+                recv(stream, &mut first[..], RecvFlags::PEEK)?
+            }
+            Connection::Ipc(stream, _) => recv(stream, &mut first[..], RecvFlags::PEEK)?,
+        };
+        Ok((length > 0).then_some(first[0]))
     }
 
     /// Reads the available bytes.

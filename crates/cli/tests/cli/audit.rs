@@ -4,7 +4,11 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{TempDir, run, start, taut, test};
+use tautline_observe::EndpointState;
+
+use crate::observed::{Told, World};
+use crate::support::{Running, TempDir, run, start, taut, test};
+use crate::tapped::until_seen;
 
 #[test]
 fn open_sockets_are_named_with_what_they_are() {
@@ -73,10 +77,75 @@ fn files_and_keys_make_a_difference() {
         let again = folder.path().join("again");
         let mut command = taut(&["pull", &format!("ipc://{}", again.display())]);
         command.env("TAUT_POLICY", "loopback");
-        let closed = crate::support::Running::start(command);
+        let closed = Running::start(command);
         while !again.exists() {}
         let text = run(&["audit", &closed.id().to_string()]).text();
         assert!(text.contains(&format!("fine  ipc://{}", again.display())), "{text}");
+    });
+}
+
+#[test]
+fn an_audit_tells_the_mechanism_that_the_policy_sets() {
+    test("an_audit_tells_the_mechanism_that_the_policy_sets", || {
+        let world = World::new();
+        let folder = TempDir::new();
+        let key = folder.path().join("host.key").to_str().unwrap().to_owned();
+        assert_eq!(run(&["keygen", "--out", &key]).code, Some(0));
+        fs::create_dir(folder.path().join("clients")).unwrap();
+        let policy = folder.path().join("policy.toml");
+        let rules = format!(
+            "[[rules]]\naction = \"wrap\"\nwrap = \"x\"\ncall = \"bind\"\nendpoint = \"tcp://*\"\n\
+             [wraps.x]\nkey = \"{key}\"\nclients = \"{}\"\n",
+            folder.path().join("clients").display()
+        );
+        fs::write(&policy, rules).unwrap();
+        let begin = |args: &[&str], policy: &str| {
+            let mut command = world.command(args);
+            command.env("TAUT_OBSERVE", "1").env("TAUT_POLICY", policy);
+            let mut program = Running::start(command);
+            let (at, pid) = (program.bound(), program.id().to_string());
+            while until_seen(&world, &pid)["endpoints"][0]["mechanism"].as_str().is_none_or(str::is_empty) {}
+            (program, at, pid)
+        };
+        let (_near, at, near) = begin(&["rep", "tcp://127.0.0.1:*", "--echo"], "audit");
+        let (_wrapped, _, wrapped) = begin(&["sub", "--bind", "tcp://*:*"], policy.to_str().unwrap());
+        let ended = world.run(&["audit", &near, &wrapped]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let text = ended.text();
+        assert!(
+            text.contains(&format!("fine  {at}  taut ({near}): REP, NULL, not open to others")),
+            "{text}"
+        );
+        assert!(text.contains(&format!("taut ({wrapped}): SUB, CURVE, on every interface")), "{text}");
+    });
+}
+
+/// The listener here never speaks, so all facts come from the file.
+#[test]
+fn an_observed_program_is_not_connected_to() {
+    test("an_observed_program_is_not_connected_to", || {
+        let world = World::new();
+        let [plain, secure, other] = [0; 3].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let at = |listener: &TcpListener| listener.local_addr().unwrap();
+        let mut told = Told::new("news");
+        for (id, name, mechanism) in [
+            (1, format!("tcp://{}", at(&plain)), "NULL"),
+            (2, format!("tcp://{}", at(&secure)), "CURVE"),
+            (3, format!("ws://{}/", at(&other)), "NULL"),
+        ] {
+            told.socket(id, "PUB").type_code = 1;
+            told.endpoint(id, &name, EndpointState::Listening).mechanism = mechanism.to_owned();
+        }
+        told.write(&mut world.file(None));
+        let text = world.run(&["audit", &std::process::id().to_string()]).text();
+        for (listener, mechanism) in [(&plain, "NULL"), (&secure, "CURVE")] {
+            let found = text.lines().find(|line| line.starts_with(&format!("fine  tcp://{} ", at(listener))));
+            assert!(
+                found.is_some_and(|line| line.ends_with(&format!("PUB, {mechanism}, not open to others"))),
+                "{text}"
+            );
+        }
+        assert!(!text.contains(&at(&other).to_string()), "{text}");
     });
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::observed::World;
 use crate::support::{Running, run, test};
 use crate::tapped::observed;
+use crate::top::Session;
 
 const AT: &str = "tcp://127.0.0.1:*";
 
@@ -42,9 +43,24 @@ fn a_killed_program_leaves_its_last_counters() {
             assert_eq!((&after["runs"], &after["sockets"]), (&false.into(), &before["sockets"]));
             assert!(after["written"].as_u64() >= before["written"].as_u64());
             let text = world.run(&["show", &pid]).text();
-            assert!(text.contains("crashed or was killed: this is its last state"), "{text}");
+            assert!(
+                text.contains(", crashed or was killed ") && text.contains(" ago: this is its last state"),
+                "{text}"
+            );
             assert!(text.contains(", in 2 ("), "{text}");
-            assert!(world.run(&["ps"]).text().contains("crashed or was killed"));
+            assert!(world.run(&["ps"]).text().contains("crashed or was killed "));
+            // Its last state causes no hints. Its end is one note.
+            let doctor = world.run(&["doctor", "--for", "0"]).lines();
+            let first = &doctor[0];
+            assert!(first.starts_with(&format!("note  taut ({pid}): The process ended ")), "{doctor:?}");
+            assert!(first.contains(" s ago: it crashed, was killed, "), "{doctor:?}");
+            assert_eq!(doctor[3..], ["1 process (1 ended), 0 sockets: 1 finding"]);
+            let metrics = world.run(&["metrics"]).text();
+            let samples =
+                |name: &str| metrics.lines().filter(|line| line.starts_with(&format!("{name}{{"))).count();
+            assert_eq!(samples("tautline_process_running"), 1);
+            assert_eq!(samples("tautline_socket_messages_received_total"), 1);
+            assert_eq!(samples("tautline_socket_queued_to_receive") + samples("tautline_endpoint_up"), 0);
             // Reading the file does not remove it.
         }
         // The next observed program of the user removes it.
@@ -52,6 +68,28 @@ fn a_killed_program_leaves_its_last_counters() {
         next.bound();
         let ended = world.run(&["show", &pid]);
         ended.failed(2, &["is not observed"]);
+    });
+}
+
+#[test]
+fn a_killed_program_is_the_last_one_on_the_screen() {
+    test("a_killed_program_is_the_last_one_on_the_screen", || {
+        let world = World::new();
+        let mut named = world.command(&["pull", AT]);
+        named.env("TAUT_OBSERVE", "1").env("TAUT_NAME", "gone");
+        let mut gone = Running::start(named);
+        let (_, pid) = (gone.bound(), gone.id().to_string());
+        while shown(&world, &pid).is_none_or(|seen| seen["sockets"][0].is_null()) {}
+        gone.signal(Signal::KILL);
+        gone.end();
+        let mut session = Session::new(&world, &[]);
+        session
+            .wait(|screen| screen.contains("0 processes, 0 sockets") && screen.contains("1 process ended"));
+        session.wait(|screen| {
+            screen.lines().any(|line| {
+                line.contains(" gone ") && line.contains(" ended ") && line.trim_end().ends_with(" ago")
+            })
+        });
     });
 }
 

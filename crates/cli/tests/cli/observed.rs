@@ -165,10 +165,14 @@ fn processes_are_listed() {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(
             words(&lines[0]),
-            ["PID", "PROGRAM", "VERSION", "SINCE", "SOCKETS", "PEERS", "OUT", "IN", "QUEUED", "DROPPED"]
+            [
+                "PID", "PROGRAM", "VERSION", "SINCE", "AGE", "SOCKETS", "PEERS", "OUT", "IN", "QUEUED",
+                "DROPPED"
+            ]
         );
         let mut row = words(&lines[1]);
-        row.remove(3);
+        // The time since its start, and the age of the counters.
+        row.drain(3..5);
         let own = std::process::id().to_string();
         assert_eq!(row, [&own, "news", "0.1.0", "2", "2", "12.3k", "0", "1.00k", "77"]);
         let object: serde_json::Value =
@@ -188,7 +192,9 @@ fn a_process_is_shown_with_all_of_it() {
         let own = std::process::id().to_string();
         let text = world.run(&["show", &own]).text();
         for part in [
-            "context 1: 1 I/O thread",
+            ", Tautline 0.1.0, observed for ",
+            ", counters ",
+            " old\ncontext 1: 1 I/O thread",
             "socket 3: PUB, 2 peers",
             "out 12.3k (988kB), in 0 (0B), 1.00k queued to send and 0 queued to receive",
             "77 dropped at the high-water mark",
@@ -215,7 +221,11 @@ fn a_process_is_shown_with_all_of_it() {
             (1, &"listening".into())
         );
         world.run(&["show", &format!("{own}/9")]).failed(2, &["has no socket 9", "it has 3 (PUB), 5 (PULL)"]);
-        world.run(&["show", "1"]).failed(2, &["the process 1 is not observed", "taut run --observe"]);
+        let other = World::new();
+        other
+            .run(&["show", &own])
+            .failed(2, &[&format!("the process {own} is not observed"), "taut run --observe"]);
+        other.run(&["show", "999999999"]).failed(2, &["is not observed", "no such process runs"]);
         world.run(&["show", "news"]).failed(2, &["\"news\" is neither a process nor a socket"]);
     });
 }
@@ -271,7 +281,7 @@ fn monitors_are_shown_if_they_are_asked_for() {
             line.split_whitespace().map(str::to_owned).collect()
         };
         let (usual, all) = (cells(&["ps"]), cells(&["ps", "--all"]));
-        assert_eq!((&usual[4], &all[4]), (&own.to_string(), &(own + 1).to_string()));
+        assert_eq!((&usual[5], &all[5]), (&own.to_string(), &(own + 1).to_string()));
         let usual = world.run(&["show", &pid]).text();
         assert!(!usual.contains("socket 90") && !usual.contains("inproc://events"), "{usual}");
         assert!(
@@ -308,9 +318,13 @@ fn a_process_that_has_crashed_is_shown_as_it_was() {
         told.process.pid = pid;
         told.write(&mut world.file(Some(pid)));
         let lines = world.run(&["ps"]).lines();
-        assert!(lines[1].contains(" 1m00s ") && lines[1].ends_with("crashed or was killed"), "{lines:?}");
+        assert!(lines[1].contains(" 1m00s ") && lines[1].contains("  crashed or was killed "), "{lines:?}");
+        assert!(lines[1].ends_with(" ago"), "{lines:?}");
         let shown = world.run(&["show", &pid.to_string()]).text();
-        assert!(shown.contains("crashed or was killed: this is its last state"), "{shown}");
+        assert!(
+            shown.contains(", crashed or was killed ") && shown.contains(": this is its last state"),
+            "{shown}"
+        );
         assert!(shown.contains("full for 7s"), "{shown}");
     });
 }
@@ -390,7 +404,7 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
         let still = world.run(&["doctor", "--for", "1"]);
         assert_eq!(still.code, Some(4));
         assert!(still.text().contains("The process stands still: it is not running"), "{still:?}");
-        world.run(&["doctor", "1"]).failed(2, &["the process 1 is not observed"]);
+        World::new().run(&["doctor", &own]).failed(2, &["is not observed", "taut run --observe"]);
     });
 }
 
@@ -418,20 +432,28 @@ fn metrics_are_printed_and_answered() {
             "{printed}"
         );
         assert!(printed.contains(&format!("tautline_peer_heartbeat_seconds{{{labels},peer=\"2\",address=\"tcp://10.0.0.8:40000\"}} 0.00043\n")));
-        assert!(printed.ends_with("\n# EOF\n"));
+        assert!(printed.starts_with("# TYPE tautline_process_info gauge\n") && !printed.contains("# EOF"));
         let mut server = Running::start(world.command(&["metrics", "--listen", "0"]));
         let at = server.notice("listening at http://");
         let at = at.trim_start_matches("listening at http://").trim_end_matches("/metrics").to_owned();
         let ask = |request: &str| ask(&at, request);
         let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0")
-        );
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
         assert!(head.contains(&format!("Content-Length: {}", body.len())));
         assert_eq!(body, world.run(&["metrics"]).text());
+        let only = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(only.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{only}");
+        assert!(only.contains(&format!("Content-Length: {}", body.len())) && only.ends_with("\r\n\r\n"));
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2";
+        let answer = ask(&format!("GET /metrics HTTP/1.1\r\nAccept: {prometheus}\r\n\r\n"));
+        assert!(answer.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{answer}");
+        assert!(
+            answer.contains("\r\n# TYPE tautline_process info\n") && answer.ends_with("\n# EOF\n"),
+            "{answer}"
+        );
         assert!(ask("GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-        assert!(ask("POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        assert!(ask("POST / HTTP/1.1\r\n\r\n").contains("\r\nAllow: GET, HEAD\r\n"));
         assert!(ask("nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
         server.signal(Signal::TERM);
         server.end();
@@ -533,28 +555,126 @@ fn metrics_are_understood_by_prometheus() {
         let mut told = trouble();
         told.process.program = "a\"b\\c\nd".to_owned();
         told.write(&mut world.file(None));
-        let printed = world.run(&["metrics", "--peers"]);
-        let program = "
-import sys
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+        let mut server = Running::start(world.command(&["metrics", "--peers", "--listen", "0"]));
+        let at = server.notice("listening at http://");
+        let at = at.trim_start_matches("listening at http://").trim_end_matches("/metrics").to_owned();
+        let answer = ask(&at, "GET / HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n");
+        let open = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+        are_understood(&open, "openmetrics.parser");
+        are_understood(&world.run(&["metrics", "--peers"]).text(), "parser");
+    });
+}
+
+fn are_understood(printed: &str, parser: &str) {
+    let program = "
+import importlib, sys
+parse = importlib.import_module('prometheus_client.' + sys.argv[1]).text_string_to_metric_families
 for family in parse(sys.stdin.read()):
     for sample in family.samples: print(family.type, sample.name, sorted(sample.labels.items()), float(sample.value))
 ";
-        let mut command = std::process::Command::new(std::env::var("TAUT_PYTHON").unwrap());
-        command.args(["-c", program]).env("PYTHONPATH", std::env::var("TAUT_PROMETHEUS").unwrap());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut parser = Running::start(command);
-        parser.write(&printed.out);
-        let lines = parser.end().lines();
-        // Every line except the headers is one sample.
-        let samples = printed.text().lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(lines.len(), samples, "{lines:#?}");
-        let sent = format!(
-            "counter tautline_socket_messages_sent_total [('pid', '{}'), ('program', 'a\"b\\\\c\\nd'), ('socket', '3'), \
+    let mut command = std::process::Command::new(std::env::var("TAUT_PYTHON").unwrap());
+    command.args(["-c", program, parser]).env("PYTHONPATH", std::env::var("TAUT_PROMETHEUS").unwrap());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut reader = Running::start(command);
+    reader.write(printed.as_bytes());
+    let lines = reader.end().lines();
+    // Every line except the headers is one sample.
+    let samples = printed.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(lines.len(), samples, "{lines:#?}");
+    let sent = format!(
+        "counter tautline_socket_messages_sent_total [('pid', '{}'), ('program', 'a\"b\\\\c\\nd'), ('socket', '3'), \
              ('type', 'PUB')] 12345.0",
-            std::process::id()
+        std::process::id()
+    );
+    assert!(lines.contains(&sent), "{sent} is not in {lines:#?}");
+}
+
+#[test]
+fn copies_of_the_library_in_a_process_are_told_apart() {
+    test("copies_of_the_library_in_a_process_are_told_apart", || {
+        let world = World::new();
+        let own = std::process::id();
+        let [mut first, mut second] = [world.file(None), world.file(None)];
+        trouble().write(&mut first);
+        let mut told = trouble();
+        told.sockets[0].messages_out = 5;
+        told.write(&mut second);
+        let metrics = world.run(&["metrics", "--peers"]).text();
+        let mut series: Vec<&str> = metrics.lines().filter(|line| !line.starts_with('#')).collect();
+        series.iter_mut().for_each(|line| *line = line.rsplit_once(' ').unwrap().0);
+        let count = series.len();
+        series.sort_unstable();
+        series.dedup();
+        assert_eq!(series.len(), count, "{metrics}");
+        let sample = format!("{{pid=\"{own}\",copy=\"1\",program=\"news\",socket=\"3\",type=\"PUB\"}} 5\n");
+        assert!(metrics.contains(&format!("tautline_socket_messages_sent_total{sample}")), "{metrics}");
+        let pids: Vec<String> = world.run(&["ps"]).lines()[1..]
+            .iter()
+            .map(|line| line.split_whitespace().next().unwrap().to_owned())
+            .collect();
+        assert_eq!(pids, [own.to_string(), format!("{own}.1")]);
+        let shown = world.run(&["show", &format!("{own}.1/3")]).text();
+        assert!(shown.starts_with(&format!("news ({own}.1), ")) && shown.contains("out 5 ("), "{shown}");
+        assert_eq!(world.run(&["show", &own.to_string()]).text().matches("socket 3: PUB").count(), 2);
+        world
+            .run(&["show", &format!("{own}.7")])
+            .failed(2, &[&format!("the process {own}.7 is not observed")]);
+        let found = world.run(&["doctor", &format!("{own}.1"), "--for", "0"]).text();
+        assert!(
+            found.contains(&format!("news ({own}.1/5): ")) && !found.contains(&format!("({own}/")),
+            "{found}"
         );
-        assert!(lines.contains(&sent), "{sent} is not in {lines:#?}");
+        assert!(found.contains(&format!("`taut show {own}.1/")) || !found.contains("taut show"), "{found}");
+        let mut server = Running::start(world.command(&["web"]));
+        let address = server.line();
+        let (at, path) = address.trim_start_matches("http://").split_once('/').unwrap();
+        let data = ask(at, &format!("GET /{path}data HTTP/1.1\r\n\r\n"));
+        let data: serde_json::Value = serde_json::from_str(data.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let names: Vec<&str> =
+            (0..2).map(|index| data["processes"][index]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, [own.to_string(), format!("{own}.1")]);
+    });
+}
+
+#[test]
+fn local_peers_are_shown_with_their_programs() {
+    test("local_peers_are_shown_with_their_programs", || {
+        let world = World::new();
+        let mut told = trouble();
+        let own = std::process::id();
+        for (peer, address) in told.peers.iter_mut().zip(["ipc://", "ipc:///run/news.ipc"]) {
+            (peer.address, peer.host) = (address.to_owned(), format!("localhost:0:0:{own}"));
+            peer.routing_id.clear();
+        }
+        told.write(&mut world.file(None));
+        let shown = world.run(&["show", &own.to_string()]).text();
+        assert!(shown.contains(&format!(" ipc:// news ({own}) ")), "{shown}");
+        assert!(shown.contains(&format!(" ipc:///run/news.ipc news ({own}) ")), "{shown}");
+        let found = world.run(&["doctor", "--for", "0"]).text();
+        assert!(found.contains(&format!("PUB drops messages for news ({own})")), "{found}");
+        let json = world.run(&["show", "--json", &own.to_string()]).lines();
+        let object: serde_json::Value = serde_json::from_str(&json[0]).unwrap();
+        let peer = &object["peers"][0];
+        assert_eq!((peer["process"].as_u64(), &peer["program"]), (Some(own.into()), &"news".into()));
+    });
+}
+
+#[test]
+fn wide_names_do_not_shift_the_columns() {
+    test("wide_names_do_not_shift_the_columns", || {
+        let world = World::new();
+        let [mut first, mut second] = [world.file(None), world.file(None)];
+        Told::new("注文サービス").write(&mut first);
+        Told::new("news").write(&mut second);
+        let lines = world.run(&["ps"]).lines();
+        // Each of the six characters takes two columns, so they are 12 columns and 6 letters.
+        let version = |line: &str| {
+            line.chars().position(|letter| letter == '.').map(|_| {
+                let before = line.split("0.1.0").next().unwrap();
+                before.chars().count() + before.chars().filter(|letter| !letter.is_ascii()).count()
+            })
+        };
+        assert_eq!(version(&lines[1]), version(&lines[2]), "{lines:#?}");
     });
 }
 

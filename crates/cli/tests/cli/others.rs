@@ -84,7 +84,8 @@ fn another_user_gets_nothing() {
             let ended = run(&["ps"]);
             assert!(ended.out.is_empty() && ended.err.contains("no process of this user"), "{ended:?}");
             for command in ["show", "tap", "doctor"] {
-                run(&[command, &pid]).failed(2, &["is not observed"]);
+                let owner = format!("the process {pid} belongs to root");
+                run(&[command, &pid]).failed(2, &[&owner, &format!("sudo -u root taut {command} {pid}")]);
             }
         };
         gets_nothing();
@@ -123,5 +124,15 @@ fn root_gets_nothing_of_another_users_program() {
         let socket = world.place().join(format!("{}.tap", pull.id()));
         assert_eq!(fs::metadata(&socket).unwrap().uid(), OTHER);
         assert_eq!(ask(&socket), b"");
+        // Root learns whose program that is.
+        let pid = pull.id().to_string();
+        let run = |args: &[&str]| {
+            let mut command = crate::support::taut(args);
+            command.env("XDG_RUNTIME_DIR", "/nonexistent");
+            Running::start(command).end()
+        };
+        let owner = format!("the process {pid} belongs to nobody");
+        let command = format!("sudo -u nobody taut tap {pid} --bytes 20 --prefix 'a b'");
+        run(&["tap", &pid, "--bytes", "20", "--prefix", "a b"]).failed(2, &[&owner, &command]);
     });
 }

@@ -53,11 +53,28 @@ fn a_browser_shows_the_page() {
     test("a_browser_shows_the_page", || {
         let world = World::new();
         system(&world);
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let mut gone = Told::new("gone");
+        gone.process.pid = child.id();
+        gone.socket(1, "PUSH");
+        let lost = gone.endpoint(1, "tcp://127.0.0.1:5998", EndpointState::Waiting);
+        (lost.failures, lost.failing_since, lost.error) = (9, NOW - 12_000_000, 111);
+        lost.failed_by = tautline_observe::CONNECT_FAILED;
+        gone.write(&mut world.file(Some(child.id())));
         let mut server = Running::start(world.command(&["web"]));
         let address = server.line();
         let page = browser(&["--dump-dom"], &address);
+        // A program that has ended has no faults and no connections.
+        assert!(!page.contains("5998: "), "{page}");
+        assert!(
+            page.contains(&format!(">gone {} †<", child.id())) && page.contains("<tr class=\"pick ended\">")
+        );
+        // No rate was measured yet.
+        assert!(page.contains("0 messages/s, at most 0<") && !page.contains("at most 1.0<"), "{page}");
         for part in [
             "<b class=\"\">6</b> processes",
+            "<b class=\"\">1</b> ended",
             ">PULL cannot connect to tcp://127.0.0.1:5999: Connection refused<",
             ">No program listens there: start the other program, or correct host and port. ",
             "class=\"link bad\"",

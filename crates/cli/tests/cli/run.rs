@@ -202,14 +202,16 @@ fn a_program_without_zeromq_is_told_of() {
 fn new_variables_precede_existing_values() {
     test("new_variables_precede_existing_values", || {
         let set = Set::new();
-        let show = "echo $LD_LIBRARY_PATH; echo $TAUT_OBSERVE; echo $LD_PRELOAD";
-        let mut command = taut(&["run", "-q", "--observe", "--library", &set.ours, "sh", "-c", show]);
+        let show = "echo $LD_LIBRARY_PATH; echo $TAUT_OBSERVE$TAUT_NAME; echo $LD_PRELOAD";
+        let mut command =
+            taut(&["run", "-q", "--observe", "--name", "orders", "--library", &set.ours, "sh", "-c", show]);
         command.env("LD_LIBRARY_PATH", "/before").env_remove("LD_PRELOAD");
         let folder = Path::new(&set.ours).parent().unwrap().display().to_string();
         let ended = Running::start(command).end();
-        assert_eq!(ended.lines(), [format!("{folder}:/before"), "1".to_owned(), set.ours.clone()]);
+        assert_eq!(ended.lines(), [format!("{folder}:/before"), "1orders".to_owned(), set.ours.clone()]);
+        run(&["run", "--name", "orders", "sh"]).failed(2, &["--observe"]);
         let mut command = taut(&["run", "-q", "--library", &set.ours, "sh", "-c", show]);
-        for name in ["LD_LIBRARY_PATH", "LD_PRELOAD", "TAUT_OBSERVE"] {
+        for name in ["LD_LIBRARY_PATH", "LD_PRELOAD", "TAUT_OBSERVE", "TAUT_NAME"] {
             command.env_remove(name);
         }
         assert_eq!(Running::start(command).end().lines(), [folder, String::new(), set.ours.clone()]);

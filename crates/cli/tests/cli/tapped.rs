@@ -102,11 +102,18 @@ fn a_tap_that_misses_refuses_or_talks_nonsense_is_told() {
             let part = Part { length: 1, bytes: b"\x1b".to_vec() };
             let copy =
                 MessageCopy { at: 0, socket: 3, peer: MANY, direction: Direction::Out, parts: vec![part] };
-            [b"OK\n".to_vec(), Frame::Missed(7).to_bytes(), Frame::Copy(copy).to_bytes()].concat()
+            let missed = Frame::Missed { count: 9, too_large: 2 };
+            [b"OK\n".to_vec(), missed.to_bytes(), Frame::Copy(copy).to_bytes()].concat()
         });
         let ended = world.run(&["tap", &format!("{own}/3"), "--every", "2", "-p", "a"]);
         assert_eq!(ended.lines(), ["1970-01-01T00:00:00.000000Z 3 out \\x1b"]);
-        assert!(ended.err.contains("7 messages were missed") && ended.err.contains("has ended"), "{ended:?}");
+        for text in [
+            "2 messages were missed, because they are larger than 4 MiB: --bytes N shows",
+            "7 messages were missed, because taut reads more slowly than the program",
+            "has ended",
+        ] {
+            assert!(ended.err.contains(text), "{text} in {ended:?}");
+        }
         run_once(&path, |_| b"ERROR too many\n".to_vec());
         world.run(&["tap", &own]).failed(1, &["refuses the tap: ERROR too many"]);
         run_once(&path, |_| [&b"OK\n"[..], &[255; 40]].concat());
@@ -280,7 +287,8 @@ fn a_program_that_dies_while_it_is_tapped_is_told() {
         assert!(pull.end().code.is_none());
         world.run(&["tap", &pid]).failed(1, &["cannot be tapped", "it ended"]);
         assert!(world.run(&["show", &pid]).text().contains("crashed or was killed"));
-        world.run(&["tap", "1"]).failed(2, &["the process 1 is not observed", "TAUT_OBSERVE=1"]);
+        let own = std::process::id().to_string();
+        world.run(&["tap", &own]).failed(2, &["is not observed", "TAUT_OBSERVE=1"]);
         world.run(&["tap", "x"]).failed(2, &["is neither a process nor a socket"]);
     });
 }

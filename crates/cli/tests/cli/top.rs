@@ -65,7 +65,7 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         let pid = format!("{:>7}", std::process::id());
         let wanted = [
             "taut top  1 process, 3 sockets, 2 peers   out 1.50k/s in 5.0/s lost 23/s".to_owned(),
-            "by trouble".to_owned(),
+            String::new(),
             "    PID PROGRAM    SOCKET     PEERS  OUT/s   IN/s QUEUED FULL NOTE".to_owned(),
             format!("{pid} news       3 PUB          2  1.50k      0  1.00k 100% loses 23/s"),
             format!("{pid} news       5 PULL         0      0      0      0      Connection refused"),
@@ -73,7 +73,13 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         ];
         let keys = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
         session.wait_for_rows(|rows| {
-            rows[..6] == wanted && rows[6..23].iter().all(String::is_empty) && rows[23] == keys
+            // The readings of this test are years old.
+            let second = rows[1].starts_with("by trouble   counters ") && rows[1].ends_with(" old");
+            second
+                && rows[0] == wanted[0]
+                && rows[2..6] == wanted[2..]
+                && rows[6..23].iter().all(String::is_empty)
+                && rows[23] == keys
         });
         assert!(session.screen.screen().alternate_screen() && session.screen.screen().hide_cursor());
 
@@ -86,7 +92,8 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         let fast =
             |rate: &str| ["2", "tcp://10.0.0.8:40000", rate, "0", "0/1000", "430µs"].map(str::to_owned);
         session.wait_for_rows(|rows| {
-            rows[1] == title
+            rows[1].starts_with(&title)
+                && rows[1].ends_with(" old")
                 && rows[2] == " PEER ADDRESS OR NAME           OUT/s   IN/s   WAITING   TRIP NOTE"
                 && words(&rows[3]) == slow("9s")
                 && words(&rows[4]) == fast("0")
@@ -103,7 +110,10 @@ fn the_screen_shows_the_ones_in_trouble_first() {
         session.wait(|screen| screen.contains("by out"));
         session.press("/pull\r");
         session.wait_for_rows(|rows| {
-            rows[1] == "by out   filter: pull" && rows[3].contains("5 PULL") && rows[4].is_empty()
+            rows[1].starts_with("by out ")
+                && rows[1].ends_with("   filter: pull")
+                && rows[3].contains("5 PULL")
+                && rows[4].is_empty()
         });
         session.press("/\x7f\x7f\x7f\x7f\r");
         session.press("a");

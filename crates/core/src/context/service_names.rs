@@ -9,7 +9,7 @@ use crate::directory::Directory;
 use crate::driver::InprocSockets;
 use crate::error::Error;
 #[cfg(feature = "names")]
-use crate::policy::report_and_wait;
+use crate::stderr_report::report_and_wait;
 #[cfg(feature = "names")]
 use crate::sync::Arc;
 

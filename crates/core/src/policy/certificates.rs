@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use super::reload::{Read, ReloadedValue};
 use super::trust::PATIENCE;
-use super::{PolicyRequest, Proof, stderr_report};
+use super::{PolicyRequest, Proof};
 use crate::error::Error;
 use crate::options::Options;
+use crate::stderr_report;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{CarrierFactory, tls};
 use tautline_policy::keys::is_out_of_resources;

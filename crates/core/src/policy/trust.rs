@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::reload::{Read, ReloadedValue};
-use super::stderr_report;
+use crate::stderr_report;
 use crate::sync::{Arc, Mutex, lock};
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;

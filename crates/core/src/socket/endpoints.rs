@@ -171,6 +171,10 @@ impl Socket {
                     .guard()
                     .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
                 self.show_endpoint(endpoint, &bound.endpoint, true);
+                if let Some(watch) = &self.watch {
+                    let is_tls = bound.carrying.is_some();
+                    watch.set_mechanism(endpoint, if is_tls { "TLS" } else { options.mechanism.name() });
+                }
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, EndpointKind::Bound(acceptor));
                 Ok(())

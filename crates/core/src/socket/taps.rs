@@ -8,14 +8,19 @@ use crate::sync::Arc;
 use crate::watch::{Tap, TappedMessage};
 use tautline_observe::tap::Direction;
 
-/// The taps, and the messages in progress.
+/// The taps of a socket.
+#[derive(Default)]
 pub(super) struct TapState {
-    taps: Vec<Arc<Tap>>,
-    /// Maximum number of bytes of a part that a tap inspects.
-    most: u64,
-    sent: TappedMessage,
+    taps: Vec<AttachedTap>,
     /// True if the part being sent is the last one.
     sent_whole: bool,
+}
+
+/// A tap, and its copies of the messages in progress. Each tap has its own copies, because the taps
+/// want different numbers of bytes.
+struct AttachedTap {
+    tap: Arc<Tap>,
+    sent: TappedMessage,
     received: TappedMessage,
 }
 
@@ -24,18 +29,18 @@ impl Socket {
     #[cold]
     pub(super) fn update_taps(&mut self) {
         let taps = self.watch.as_ref().map(|watch| watch.taps()).unwrap_or_default();
-        let most = taps.iter().map(|tap| tap.most()).max();
-        self.pipes.set_tapped(most.is_some());
+        self.pipes.set_tapped(!taps.is_empty());
         self.pattern.routes.end();
-        let Some(most) = most else {
+        if taps.is_empty() {
             self.tapped = None;
             return;
-        };
-        match &mut self.tapped {
-            Some(tapped) => (tapped.taps, tapped.most) = (taps, most),
-            None => {
+        }
+        let tapped = self.tapped.get_or_insert_default();
+        tapped.taps.retain(|one| taps.iter().any(|tap| Arc::ptr_eq(tap, &one.tap)));
+        for tap in taps {
+            if !tapped.taps.iter().any(|one| Arc::ptr_eq(&tap, &one.tap)) {
                 let (sent, received) = (TappedMessage::default(), TappedMessage::default());
-                self.tapped = Some(Box::new(TapState { taps, most, sent, sent_whole: false, received }));
+                tapped.taps.push(AttachedTap { tap, sent, received });
             }
         }
     }
@@ -44,7 +49,9 @@ impl Socket {
     pub(super) fn inspect_sent(&mut self, part: &Part<'_>) {
         if let Some(tapped) = &mut self.tapped {
             let bytes = part.bytes();
-            tapped.sent.add(bytes.len(), bytes, tapped.most);
+            for one in &mut tapped.taps {
+                one.sent.add(bytes.len(), bytes, one.tap.most());
+            }
             tapped.sent_whole = !part.more;
             // An earlier entry belongs to another message.
             self.pipes.take_last_accessed();
@@ -62,14 +69,16 @@ impl Socket {
         let to = to.filter(|_| !self.pipes.options.type_info().is_fan_out);
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         self.pattern.routes.end();
-        if !sent {
-            tapped.sent.undo();
-            return;
-        }
-        tapped.sent.with(to);
-        if tapped.sent_whole && !tapped.sent.is_empty() {
-            tapped.taps.iter().for_each(|tap| tap.offer(watch.id(), Direction::Out, &tapped.sent));
-            tapped.sent.clear();
+        for one in &mut tapped.taps {
+            if !sent {
+                one.sent.undo();
+                continue;
+            }
+            one.sent.with(to);
+            if tapped.sent_whole && !one.sent.is_empty() {
+                one.tap.offer(watch.id(), Direction::Out, &one.sent);
+                one.sent.clear();
+            }
         }
     }
 
@@ -89,11 +98,13 @@ impl Socket {
             Target::Buffer(buffer) => &buffer[..(*len).min(buffer.len())],
             Target::Message(message) => message.as_slice(),
         };
-        tapped.received.add(*len, bytes, tapped.most);
-        tapped.received.with(from);
-        if !more {
-            tapped.taps.iter().for_each(|tap| tap.offer(watch.id(), Direction::In, &tapped.received));
-            tapped.received.clear();
+        for one in &mut tapped.taps {
+            one.received.add(*len, bytes, one.tap.most());
+            one.received.with(from);
+            if !more {
+                one.tap.offer(watch.id(), Direction::In, &one.received);
+                one.received.clear();
+            }
         }
     }
 }

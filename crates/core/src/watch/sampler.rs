@@ -1,61 +1,114 @@
 //! The thread that reads the counters, and writes the file.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::io;
+use std::time::Duration;
 
+use super::program;
+use super::server::Server;
 use super::{SocketWatch, Watch};
+use crate::stderr_report::report_in_background;
 use crate::sync::{Arc, lock};
 use crate::version::version;
 use tautline_io::clock::unix_us;
-use tautline_observe::{Identity, Image, Output, Process};
+use tautline_io::time::thread_cpu_nanos;
+use tautline_observe::{Image, Output, Process};
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Minimum pause as a multiple of the duration of a look: a thousandth of a core is enough.
+/// Minimum pause as a multiple of the processor time of a look: a thousandth of a core is enough.
+/// The time of day would not do: on a busy machine a look takes long because other threads run, and
+/// just then the counters must be recent.
 const REST: u32 = 1000;
 const LONGEST: Duration = Duration::from_secs(10);
+/// Pause after a failure to write the file.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// State of the looking thread.
 pub(super) struct Sampler {
     image: Image,
     process: Process,
-    /// `None` once the file cannot be written.
+    /// `None` while the file cannot be created.
     output: Option<Output>,
+    /// True if a failure to write was reported.
+    has_reported: bool,
 }
 
 impl Sampler {
-    /// `tap` is the path of the control socket.
-    pub(super) fn new(identity: Identity, output: Output, tap: Option<&Path>) -> Self {
+    pub(super) fn new(watch: &Watch) -> Self {
+        let identity = &watch.identity;
         let mut process = Process::default();
         process.pid = identity.pid;
         process.uid = identity.uid;
         process.start_ticks = identity.start_ticks;
         process.since = unix_us();
         process.interval_us = INTERVAL.as_micros() as u64;
-        let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(|path| path.file_name());
-        process.program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        process.program = program::name();
         process.version = version().to_owned();
-        process.tap = tap.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        Sampler { image: Image::new(), process, output: Some(output) }
+        Sampler { image: Image::new(), process, output: None, has_reported: false }
     }
 
-    /// Reads all counters and writes them. Returns the time until the next look, or `None` if the
-    /// file cannot be written.
-    pub(super) fn sample(&mut self, watch: &Watch) -> Option<Duration> {
-        let began = Instant::now();
+    /// Creates the file and the control socket. A failure is reported.
+    ///
+    /// # Errors
+    /// `Unsupported` on systems without the file.
+    pub(super) fn begin(&mut self, watch: &Arc<Watch>) -> io::Result<()> {
+        match self.open(watch) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(error),
+            Err(error) => {
+                self.report(&error);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn open(&mut self, watch: &Arc<Watch>) -> io::Result<()> {
+        let output = Output::create(&watch.identity, tautline_io::env::is_trusted())?;
+        // Without a control socket there are no taps, but everything else works.
+        let server = Server::start(watch, output.path()).ok();
+        let path = server.as_ref().map(Server::path);
+        self.process.tap = path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        self.output = Some(output);
+        watch.serve(server);
+        Ok(())
+    }
+
+    /// Reads all counters and writes them. Returns the time until the next look.
+    pub(super) fn sample(&mut self, watch: &Arc<Watch>) -> Duration {
+        let began = thread_cpu_nanos();
         self.process.written = unix_us();
         self.process.looks += 1;
         self.record(watch);
-        if self.output.as_mut()?.write(&self.image).is_err() {
-            self.output.take().into_iter().for_each(Output::remove);
-            return None;
+        if let Err(error) = self.write(watch) {
+            self.report(&error);
+            return RETRY;
         }
-        let took = began.elapsed();
+        let took = Duration::from_nanos(thread_cpu_nanos().saturating_sub(began));
         let pause = took.saturating_mul(REST).clamp(INTERVAL, LONGEST);
         self.process.look_ns = took.as_nanos() as u64;
         self.process.interval_us = pause.as_micros() as u64;
-        Some(pause)
+        pause
+    }
+
+    /// Writes the image. If that fails, the file keeps the last image.
+    fn write(&mut self, watch: &Arc<Watch>) -> io::Result<()> {
+        if self.output.is_none() {
+            self.open(watch)?;
+        }
+        self.output.as_mut().map_or(Ok(()), |output| output.write(&self.image))
+    }
+
+    /// Reports the first failure to write on standard error.
+    fn report(&mut self, error: &io::Error) {
+        if !self.has_reported {
+            self.has_reported = true;
+            let place = self.output.as_ref().map(|output| format!("{}: ", output.path().display()));
+            drop(report_in_background(&format!(
+                "the file of counters cannot be written: {}{error}. Tries again every {} s",
+                place.unwrap_or_default(),
+                RETRY.as_secs()
+            )));
+        }
     }
 
     fn record(&mut self, watch: &Watch) {

@@ -207,6 +207,15 @@ impl SocketWatch {
         }
     }
 
+    /// Sets the mechanism of a bound endpoint.
+    pub(crate) fn set_mechanism(&self, given: &str, mechanism: &str) {
+        let mut state = lock(&self.state);
+        let bound = |endpoint: &&mut Endpoint| endpoint.bound && endpoint.given == given;
+        if let Some(endpoint) = state.endpoints.iter_mut().find(bound) {
+            mechanism.clone_into(&mut endpoint.mechanism);
+        }
+    }
+
     /// Removes all endpoints but these, which are identified by the texts that the program gave.
     pub(crate) fn keep_endpoints(&self, is_there: impl Fn(&str, bool) -> bool) {
         lock(&self.state).endpoints.retain(|endpoint| is_there(&endpoint.given, endpoint.bound));

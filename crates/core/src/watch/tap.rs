@@ -24,6 +24,9 @@ pub(crate) struct Tap {
     /// Number of messages that the tool has missed.
     // Relaxed: number: reported with a later frame.
     missed: AtomicU64,
+    /// Number of missed messages that were too large to copy.
+    // Relaxed: number: reported with a later frame, like `missed`.
+    too_large: AtomicU64,
     /// Number of messages that the tool would have got without `every`.
     // Relaxed: number: any of the messages may be the one that is copied.
     seen: AtomicU64,
@@ -98,7 +101,8 @@ impl TappedMessage {
 
 impl Tap {
     pub(super) fn new(request: Request, wake: Arc<WakeFd>) -> Self {
-        Tap { request, waiting: Mutex::default(), wake, missed: AtomicU64::new(0), seen: AtomicU64::new(0) }
+        let [missed, too_large, seen] = [0; 3].map(AtomicU64::new);
+        Tap { request, waiting: Mutex::default(), wake, missed, too_large, seen }
     }
 
     /// The only socket of interest, if the request names one.
@@ -124,6 +128,8 @@ impl Tap {
             return;
         }
         if seen.size > ROOM {
+            // Before `missed`, because only that count wakes the thread.
+            self.too_large.fetch_add(1, Relaxed);
             return self.miss();
         }
         let most = usize::try_from(self.request.bytes).unwrap_or(usize::MAX);
@@ -162,9 +168,10 @@ impl Tap {
         waiting.bytes = 0;
         let mut frames = std::mem::take(&mut waiting.frames);
         drop(waiting);
-        let missed = self.missed.swap(0, Relaxed);
-        if missed > 0 {
-            frames.push(Frame::Missed(missed).to_bytes());
+        let count = self.missed.swap(0, Relaxed);
+        if count > 0 {
+            let too_large = self.too_large.swap(0, Relaxed).min(count);
+            frames.push(Frame::Missed { count, too_large }.to_bytes());
         }
         frames
     }
@@ -209,7 +216,7 @@ mod tests {
         }
         assert!(endless.parts.len() < ROOM / PART);
         tap.offer(1, Direction::In, &endless);
-        assert_eq!(taken(&tap), [Frame::Missed(1)]);
+        assert_eq!(taken(&tap), [Frame::Missed { count: 1, too_large: 1 }]);
         // An unsent part is removed.
         let mut large = TappedMessage::default();
         large.add(2 * ROOM, &vec![0; 2 * ROOM], u64::MAX);
@@ -229,7 +236,7 @@ mod tests {
         }
         let frames = taken(&tap);
         assert_eq!(frames.len(), 4);
-        assert_eq!(frames[3], Frame::Missed(7));
+        assert_eq!(frames[3], Frame::Missed { count: 7, too_large: 0 });
         // There is room again.
         tap.offer(1, Direction::Out, &large);
         assert_eq!(taken(&tap).len(), 1);

@@ -8,7 +8,7 @@ mod turns;
 
 use super::{Hint, Level, RuleInput};
 use crate::{Endpoint, Peer, Socket};
-pub use process::stalled_process;
+pub use process::{ended_process, stalled_process};
 
 /// Delays shorter than this are normal, in seconds.
 const PATIENCE: u64 = 2;

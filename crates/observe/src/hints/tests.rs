@@ -104,6 +104,26 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
 }
 
 #[test]
+fn a_local_peer_has_the_name_of_its_program() {
+    let mut slow = peer();
+    (slow.dropped, slow.address, slow.host) = (7, "ipc://".into(), "localhost:0:0:4711".into());
+    let mut now = reading(socket("PUB"), vec![], vec![slow]);
+    assert!(only(&now, None).what.contains(" for process 4711"), "{}", only(&now, None));
+    now.programs.insert(4711, "orders.py".to_owned());
+    assert!(only(&now, None).what.contains(" for orders.py (4711)"), "{}", only(&now, None));
+}
+
+#[test]
+fn a_process_that_has_ended_has_one_note() {
+    let hint = ended_process("4711.1", 26);
+    assert_eq!((hint.level, hint.rule, hint.socket), (Level::Note, "ended", 0));
+    assert!(hint.what.starts_with("The process ended 26 s ago: "), "{hint}");
+    assert!(ended_process("4711", 600).what.contains(" 10 min ago"));
+    assert!(ended_process("4711", 86_400).what.contains(" 24 h ago"));
+    assert_eq!(hint.evidence, "`taut show 4711.1` shows its last state");
+}
+
+#[test]
 fn a_subscriber_without_a_subscription_is_told() {
     let now = reading(socket("SUB"), vec![endpoint("tcp://127.0.0.1:1", false)], vec![]);
     let hint = only(&now, None);

@@ -23,6 +23,7 @@ fn sample() -> Reading {
         peers: vec![peer; 3],
         events: vec![event],
         routes: vec![route],
+        ..Reading::default()
     }
 }
 

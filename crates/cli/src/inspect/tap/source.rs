@@ -14,7 +14,7 @@ use tautline_observe::{ObservedProcess, Reading};
 
 use crate::failure::{Failure, Result};
 use crate::inspect::show::target;
-use crate::inspect::{self, ProcessSnapshot, SocketSelection};
+use crate::inspect::{self, ProcessName, ProcessSnapshot, SocketSelection};
 
 /// Maximum length of the answer to a request.
 const ANSWER: usize = 4096;
@@ -45,8 +45,8 @@ pub struct Source {
 pub enum TapEvent {
     /// Copy of a message.
     Copy(MessageCopy),
-    /// Number of messages that the tap missed.
-    Missed(u64),
+    /// Number of messages that the tap missed, and number of those that were too large to copy.
+    Missed { count: u64, too_large: u64 },
     /// The given time was reached.
     Time,
     /// The program has closed the tap.
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// Opens a tap of this process.
-    pub fn of(process: u32, request: Request) -> Result<Source> {
+    pub fn of(process: ProcessName, request: Request) -> Result<Source> {
         let socket = request.socket;
         let seen = inspect::snapshots_of(process, SocketSelection::All)?;
         let Some(ProcessSnapshot { found, reading, .. }) =
@@ -124,7 +124,9 @@ impl Source {
         loop {
             match self.frame()? {
                 Some(Frame::Copy(copy)) => return Ok(TapEvent::Copy(copy)),
-                Some(Frame::Missed(count)) => return Ok(TapEvent::Missed(count)),
+                Some(Frame::Missed { count, too_large }) => {
+                    return Ok(TapEvent::Missed { count, too_large });
+                }
                 None if !self.wait(until)? => return Ok(TapEvent::Time),
                 None => {}
             }

@@ -9,7 +9,7 @@ use tautline_observe::{EndpointState, Peer, PeerState, Reading, Socket, SocketSt
 use super::sample::{Rates, Sample, Tracked};
 use crate::format::escaped;
 use crate::inspect::BySocket;
-use crate::inspect::units::{count, rate, round_trip, span};
+use crate::inspect::units::{self, count, rate, round_trip, span};
 
 /// Sort order of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -104,6 +104,8 @@ pub fn sockets<'a>(sample: &'a Sample, order: Order, filter: &str) -> Vec<Socket
     match order {
         Order::Trouble => rows.sort_by_key(|row| {
             (
+                // Processes that have ended come last.
+                !row.process.found.is_running,
                 Reverse(row.trouble),
                 whole(row.rates.lost),
                 Reverse(row.fill_per_mille),
@@ -125,7 +127,7 @@ fn passes(row: &SocketRow<'_>, by: &BySocket<'_>, filter: &str) -> bool {
     let filter = filter.to_lowercase();
     let has = |text: &str| text.to_lowercase().contains(&filter);
     has(&row.process.reading.process.program)
-        || row.process.found.pid.to_string().starts_with(&filter)
+        || row.process.reading.name().starts_with(&filter)
         || has(&row.socket.type_name)
         || has(&row.note)
         || by.endpoints(row.socket.id).iter().any(|endpoint| has(&endpoint.name) || has(&endpoint.given))
@@ -134,13 +136,17 @@ fn passes(row: &SocketRow<'_>, by: &BySocket<'_>, filter: &str) -> bool {
 fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -> SocketRow<'a> {
     let now = process.reading.process.written;
     let rates = process.rates.get(&socket.id).copied().unwrap_or_default();
+    if !process.found.is_running {
+        // The queues of a process that has ended are gone.
+        let note = format!("ended {} ago", span(now, units::now()));
+        let trouble = Severity::None;
+        return SocketRow { process, socket, rates, queued: 0, fill_per_mille: 0, trouble, note };
+    }
     let peers = by.peers(socket.id);
     let fill_per_mille = peers.iter().map(|peer| fill(peer)).max().unwrap_or(0);
     let full_since = peers.iter().map(|peer| peer.full_since).filter(|since| *since > 0).min();
     let failing = by.endpoints(socket.id).iter().find(|endpoint| endpoint.failures > 0 && !endpoint.bound);
-    let (trouble, note) = if !process.found.is_running {
-        (Severity::Warning, "process has ended".to_owned())
-    } else if rates.lost > 0.0 {
+    let (trouble, note) = if rates.lost > 0.0 {
         (Severity::Critical, format!("loses {}/s", rate(rates.lost)))
     } else if let Some(since) = full_since {
         (Severity::Critical, format!("full for {}", span(since, now)))
@@ -187,7 +193,7 @@ pub struct PeerRow<'a> {
     pub peer: &'a Peer,
     pub rates: Rates,
     pub trouble: Severity,
-    /// Routing id and user id of the peer, or its address if it has neither.
+    /// Routing id and user id of the peer, or its program or address if it has neither.
     pub name: String,
     /// Messages in its fuller queue, and the limit of this queue if there is one.
     pub queued: String,
@@ -225,8 +231,10 @@ fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
         ([], user) => escaped(user.as_bytes()),
         (id, user) => format!("{} {}", escaped(id), escaped(user.as_bytes())),
     };
+    let program = process.reading.peer_program(peer);
     let address = if peer.address.is_empty() { &peer.endpoint } else { &peer.address };
-    let name = if name.is_empty() { escaped(address.as_bytes()) } else { name };
+    let place = program.as_ref().unwrap_or(address);
+    let name = if name.is_empty() { escaped(place.as_bytes()) } else { name };
     let (queued, limit) = if peer.queued_in > peer.queued_out {
         (peer.queued_in, peer.limit_in)
     } else {
@@ -236,17 +244,35 @@ fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
     PeerRow { peer, rates, trouble, name, queued, round_trip: round_trip(peer.round_trip_us), note }
 }
 
-/// Returns the totals for the header line.
-pub fn sums(sample: &Sample) -> (usize, usize, Rates) {
-    let readings = sample.processes.iter().map(|process| &process.reading);
-    let (sockets, peers) = readings.fold((0, 0), |(sockets, peers), reading: &Reading| {
-        (sockets + reading.sockets.len(), peers + reading.peers.len())
-    });
-    let mut all = Rates::default();
-    for rates in sample.processes.iter().flat_map(|process| process.rates.values()) {
-        all.sent += rates.sent;
-        all.received += rates.received;
-        all.lost += rates.lost;
+/// Totals for the header line.
+pub struct Totals {
+    /// Numbers of objects of the running processes.
+    pub processes: usize,
+    pub sockets: usize,
+    pub peers: usize,
+    /// Number of processes that have ended.
+    pub ended: usize,
+    pub rates: Rates,
+    /// Time of the oldest reading of a running process.
+    pub oldest: Option<u64>,
+}
+
+/// Returns the totals.
+pub fn totals(sample: &Sample) -> Totals {
+    let running: Vec<_> = sample.processes.iter().filter(|process| process.found.is_running).collect();
+    let count = |of: fn(&Reading) -> usize| running.iter().map(|process| of(&process.reading)).sum();
+    let mut rates = Rates::default();
+    for one in running.iter().flat_map(|process| process.rates.values()) {
+        rates.sent += one.sent;
+        rates.received += one.received;
+        rates.lost += one.lost;
     }
-    (sockets, peers, all)
+    Totals {
+        processes: running.len(),
+        sockets: count(|reading| reading.sockets.len()),
+        peers: count(|reading| reading.peers.len()),
+        ended: sample.processes.len() - running.len(),
+        rates,
+        oldest: running.iter().map(|process| process.reading.process.written).min(),
+    }
 }

@@ -4,12 +4,13 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use unicode_width::UnicodeWidthStr;
 
 use super::rows::{self, PeerRow, Severity, SocketRow};
 use super::{TopState, View};
 use crate::format::escaped;
 use crate::inspect::HOW;
-use crate::inspect::units::{count, many, rate};
+use crate::inspect::units::{count, many, now, rate, span};
 
 /// Number of lines besides rows: two header lines, the column names, the keys.
 const FRAME: u16 = 4;
@@ -87,12 +88,13 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
                 return;
             };
             let title = format!(
-                "{} ({}), socket {} {}, {}",
+                "{} ({}), socket {} {}, {}   counters {} old",
                 escaped(process.reading.process.program.as_bytes()),
-                process.found.pid,
+                process.reading.name(),
                 socket.id,
                 socket.type_name,
-                many(process.reading.peers_of(socket.id).count(), "peer")
+                many(process.reading.peers_of(socket.id).count(), "peer"),
+                span(process.reading.process.written, now())
             );
             canvas.line(1, &title, Modifier::empty(), None);
             let rows = rows::peers(process, key.socket);
@@ -118,22 +120,24 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
 }
 
 fn head(state: &TopState, canvas: &mut Canvas<'_>) {
-    let (sockets, peers, rates) = rows::sums(&state.sample);
-    let processes = state.sample.processes.len();
-    let places = [
-        if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") },
-        many(sockets, "socket"),
-        many(peers, "peer"),
-    ];
+    let totals = rows::totals(&state.sample);
+    let places =
+        [many(totals.processes, "process"), many(totals.sockets, "socket"), many(totals.peers, "peer")];
     let text = format!(
         "taut top  {}   out {}/s in {}/s lost {}/s",
         places.join(", "),
-        rate(rates.sent),
-        rate(rates.received),
-        rate(rates.lost)
+        rate(totals.rates.sent),
+        rate(totals.rates.received),
+        rate(totals.rates.lost)
     );
     canvas.line(0, &text, Modifier::BOLD, None);
     let mut second = format!("by {}", state.order.name());
+    if let Some(oldest) = totals.oldest {
+        second += &format!("   counters {} old", span(oldest, now()));
+    }
+    if totals.ended > 0 {
+        second += &format!("   {} ended", many(totals.ended, "process"));
+    }
     if state.typing || !state.filter.is_empty() {
         second += &format!(
             "   filter: {}{}",
@@ -193,7 +197,7 @@ fn place(at: usize, first: usize, rows: usize, room: usize) -> (usize, usize) {
 
 fn socket_cells(row: &SocketRow<'_>) -> [String; 8] {
     [
-        row.process.found.pid.to_string(),
+        row.process.reading.name(),
         escaped(row.process.reading.process.program.as_bytes()),
         format!("{} {}", row.socket.id, row.socket.type_name),
         count(row.socket.peers),
@@ -291,7 +295,7 @@ impl Canvas<'_> {
             if *hides >= least {
                 continue;
             }
-            let wide = cell.chars().count() as u16;
+            let wide = cell.width().min(usize::from(u16::MAX)) as u16;
             let indent = if *at_right { width.saturating_sub(wide) } else { 0 };
             self.put(x + indent, y, cell, width - indent, plain);
             x += width + 1;

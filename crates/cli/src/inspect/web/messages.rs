@@ -73,7 +73,7 @@ fn tell(source: &mut Source, page: &Events) -> io::Result<()> {
                     copy.parts.iter().map(|part| Message::from(&part.bytes[..])).collect();
                 event(page, "message", &object(&copy, &parts, number).to_string())?;
             }
-            Ok(TapEvent::Missed(count)) => event(page, "missed", &count.to_string())?,
+            Ok(TapEvent::Missed { count, .. }) => event(page, "missed", &count.to_string())?,
             Ok(TapEvent::Time) => page.send(":\n\n".to_owned())?,
             Ok(TapEvent::Ended) => return event(page, "end", "the program has ended"),
             Err(failure) => return event(page, "end", &failure.what),

@@ -1,7 +1,7 @@
 //! Rules about the queues of a peer: full, dropping messages, or not read.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count, format_short, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, format_short};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Largest step by which the count of messages queued for the program falls.
@@ -37,7 +37,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
     if more == 0 {
         return None;
     }
-    let name = peer_name(peer);
+    let name = scene.peer_name(peer);
     if let Some(percent) = before.and_then(|before| full_in_bursts(scene, peer, before)) {
         let read = taken(peer).saturating_sub(before.map_or(0, taken));
         let how_often = match percent {
@@ -92,7 +92,7 @@ pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Optio
     if peer.full_since == 0 || seconds < PATIENCE || peer.state == PeerState::Lingering {
         return None;
     }
-    let name = peer_name(peer);
+    let name = scene.peer_name(peer);
     let moves = scene.peer_before(peer).map(|before| taken(peer) > taken(before));
     let (why, advice) = match (peer.state, moves) {
         (PeerState::Connecting, _) => (
@@ -130,7 +130,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
         return None;
     }
     let name = scene.name_of(socket);
-    let from = match peer_name(peer) {
+    let from = match scene.peer_name(peer) {
         // If a socket has connected to this name, its own name is the same.
         from if name.ends_with(&from) => String::new(),
         from => format!(" from {from}"),

@@ -40,7 +40,7 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
         format!("zmq_ctx_term waits for {seconds} s; the first one is {}", scene.name_of(first)),
         format!(
             "Close every socket before zmq_ctx_term, including the sockets of other threads. `taut show {}` lists them.",
-            scene.reading.process.pid
+            scene.reading.name()
         ),
     )
 }
@@ -72,7 +72,8 @@ pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
         ),
         _ => (
             "not running",
-            "It gets no processor time: check the limits and the freezer of its control group, and the load of the machine.",
+            "It gets no processor time: check the limits and the freezer of its control group, and the load of the machine. \
+             If its counters cannot be written, its standard error says so.",
         ),
     };
     Hint {
@@ -82,5 +83,24 @@ pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
         ),
         advice: advice.to_owned(),
         ..hint(&Socket::default(), Level::Trouble, "stands-still", u64::MAX)
+    }
+}
+
+/// Returns the hint about a process that has ended without removing its file, `seconds` ago. Hints
+/// about its last state would be about the past. `name` is that of the process, as in
+/// [`Reading::name`](crate::Reading::name).
+pub fn ended_process(name: &str, seconds: u64) -> Hint {
+    let time = match seconds {
+        0..600 => format!("{seconds} s"),
+        600..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    };
+    Hint {
+        what: format!(
+            "The process ended {time} ago: it crashed, was killed, or did not terminate its contexts"
+        ),
+        evidence: format!("`taut show {name}` shows its last state"),
+        advice: "The next observed program of this user removes this entry.".to_owned(),
+        ..hint(&Socket::default(), Level::Note, "ended", 0)
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count, id_name, peer_name, readable_name};
+use crate::hints::{Hint, Level, RuleInput, format_count, id_name, readable_name};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
 /// Maximum number of peers that a hint names.
@@ -74,7 +74,7 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
         0 => String::new(),
         more => format!(" and {more} others"),
     };
-    let peers: Vec<String> = peers.into_iter().take(NAMED).map(peer_name).collect();
+    let peers: Vec<String> = peers.into_iter().take(NAMED).map(|peer| scene.peer_name(peer)).collect();
     let ends = match socket.linger_ms {
         -1 => "for ever".to_owned(),
         ms => format!("for at most {ms} ms"),

@@ -1,7 +1,7 @@
 //! The turns of REQ and REP: which end must send the next message.
 
 use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count, peer_name};
+use crate::hints::{Hint, Level, RuleInput, format_count};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Reports calls that were refused because they were out of turn.
@@ -17,7 +17,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     if socket.type_name == "REQ" {
         let (what, advice) = match awaited(scene, socket) {
             Some(peer) => (
-                match peer_name(peer) {
+                match scene.peer_name(peer) {
                     // If a socket has connected to this name, its own name is the same.
                     from if name.ends_with(&from) => {
                         format!("{name} sends again before the reply has arrived")
@@ -47,7 +47,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
     hint(socket, level, "out-of-step", more.max(seconds)).about(peer).with_text(
-        format!("{name} has not replied to {}, but receives again", peer_name(peer)),
+        format!("{name} has not replied to {}, but receives again", scene.peer_name(peer)),
         format!("its request arrived {seconds} s ago; {evidence}"),
         "A REP must reply to each request before it receives the next one. If the work fails, reply with the error. \
          A ROUTER may reply later, in any order, or not at all.",
@@ -77,7 +77,7 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
     }
     let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
     begun.with_text(
-        format!("REQ waits for a reply from {}", peer_name(peer)),
+        format!("REQ waits for a reply from {}", scene.peer_name(peer)),
         format!("the request was sent {seconds} s ago"),
         "Find out why the peer does not reply: run `taut doctor` on its host. If the request or the reply was lost, \
          the REQ waits for ever: set ZMQ_RCVTIMEO, and ZMQ_REQ_RELAXED with ZMQ_REQ_CORRELATE to ask again.",
@@ -111,7 +111,7 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
     };
     let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
     begun.with_text(
-        format!("{} has a request from {}, and has not replied", scene.name_of(socket), peer_name(peer)),
+        format!("{} has a request from {}, and has not replied", scene.name_of(socket), scene.peer_name(peer)),
         format!("the request arrived {seconds} s ago{others}"),
         format!(
             "Check the thread of this socket: it still processes this request, or does not receive. {} A REP serves no \

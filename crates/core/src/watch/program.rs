@@ -1,0 +1,135 @@
+//! The name of this program for observers: `TAUT_NAME`, or the name of its file. Many services run
+//! in the same interpreter, so an interpreter has the name of its script or module. Other arguments
+//! are never shown, because they may contain secrets.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Programs that run a script, without their versions: `python3.11` is `python`.
+const INTERPRETERS: [&str; 20] = [
+    "bash",
+    "bun",
+    "deno",
+    "dotnet",
+    "guile",
+    "java",
+    "julia",
+    "lua",
+    "luajit",
+    "mono",
+    "mono-sgen",
+    "node",
+    "nodejs",
+    "perl",
+    "php",
+    "pypy",
+    "python",
+    "ruby",
+    "sh",
+    "tclsh",
+];
+
+/// Maximum number of characters of a given name.
+const LONGEST: usize = 64;
+
+/// The name that the environment gives this program (`TAUT_NAME`). Looked up once, by the first
+/// context, because a program may change the environment later.
+pub(super) fn given_name() -> Option<&'static str> {
+    static GIVEN: OnceLock<Option<String>> = OnceLock::new();
+    let given = || {
+        let value = tautline_io::env::var_os("TAUT_NAME")?;
+        let name: String = value.to_string_lossy().trim().chars().take(LONGEST).collect();
+        Some(name).filter(|name| !name.is_empty())
+    };
+    GIVEN.get_or_init(given).as_deref()
+}
+
+/// Returns the name of this program.
+pub(super) fn name() -> String {
+    if let Some(name) = given_name() {
+        return name.to_owned();
+    }
+    let path = std::env::current_exe().unwrap_or_default();
+    name_of(&file_name(&path), &arguments())
+}
+
+/// Returns the name of a program with this file and these arguments.
+fn name_of(program: &str, arguments: &[String]) -> String {
+    let kind = program.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-');
+    let script = if INTERPRETERS.contains(&kind) { script(kind, arguments) } else { None };
+    script.unwrap_or_else(|| program.to_owned())
+}
+
+/// Returns the name of the script or module that an interpreter runs: the first argument that is
+/// the path of a file, or the module behind `-m` of Python.
+fn script(interpreter: &str, arguments: &[String]) -> Option<String> {
+    let has_modules = matches!(interpreter, "python" | "pypy");
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "-m" && has_modules {
+            let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
+            return arguments.next().filter(|name| name.chars().all(is_letter)).cloned();
+        }
+        let path = Path::new(argument);
+        if !argument.starts_with('-') && path.is_file() {
+            return Some(file_name(path)).filter(|name| !name.is_empty());
+        }
+    }
+    None
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
+}
+
+/// Returns the arguments of this process. The standard library does not know them in a library that
+/// a program of musl loads.
+fn arguments() -> Vec<String> {
+    match std::fs::read("/proc/self/cmdline") {
+        Ok(line) => {
+            let words = line.split(|byte| *byte == 0).skip(1);
+            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        }
+        Err(_) => std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interpreters_have_the_name_of_their_script() {
+        let folder = std::env::temp_dir().join(format!("tautline-program-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let script = folder.join("orders.py");
+        std::fs::write(&script, "").unwrap();
+        let script = script.to_str().unwrap();
+        for (program, arguments, name) in [
+            ("python3.11", &["-u", script, "--password", "secret"][..], "orders.py"),
+            ("pypy3", &["-W", "ignore", script], "orders.py"),
+            ("node", &["--inspect", script], "orders.py"),
+            ("java", &["-Xmx1g", "-jar", script], "orders.py"),
+            ("python3.11", &["-m", "shop.orders", "--password", "secret"], "shop.orders"),
+            // No argument other than a script or a module is shown.
+            ("python3", &["-c", "import secret", "secret"], "python3"),
+            ("python3", &["-m", "not a/module"], "python3"),
+            ("node", &["-e", "secret()"], "node"),
+            ("perl5.36.0", &[], "perl5.36.0"),
+            ("bash", &[folder.to_str().unwrap()], "bash"),
+            // A program that is no interpreter has its own name.
+            ("orders", &[script], "orders"),
+            ("pythonic", &[script], "pythonic"),
+        ] {
+            let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(name_of(program, &arguments), name, "{program} {arguments:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_process_has_a_name() {
+        assert!(!name().is_empty());
+    }
+}
