@@ -12,6 +12,8 @@ function describeError(code, address) {
       return "there is no interface or host of this name"
     case "EINVAL":
       return describeInvalid(address)
+    case "EPROTONOSUPPORT":
+      return address.startsWith("name://") ? "set TAUT_NAMES to the path of a names file" : undefined
     case "ENAMETOOLONG":
       return `a path has at most ${PATH_MAX} bytes`
   }

@@ -24,6 +24,14 @@ fn errors_of_endpoints_name_them() {
             "the transport is not known, or not built in (wss and tls+tcp need the feature tls)",
         ),
         (
+            "name://orders",
+            push.connect("name://orders"),
+            match cfg!(feature = "names") {
+                true => "no names file is set: set TAUT_NAMES to the path of one",
+                false => "the library was built without names (feature names)",
+            },
+        ),
+        (
             "tcp://nosuch0:1",
             push.bind("tcp://nosuch0:1").map(drop),
             "there is no network interface or host of this name",

@@ -63,6 +63,22 @@ fn a_space_is_a_name_that_all_find() {
 }
 
 #[test]
+fn missing_names_file_is_named() {
+    test("missing_names_file_is_named", || {
+        let failed = |names: Option<&str>, code, text: &str| {
+            for args in [&["topics", "pub", "a", "b"][..], &["push", "name://orders", "x"]] {
+                let mut command = taut(args);
+                command.env_remove("TAUT_NAMES").envs(names.map(|names| ("TAUT_NAMES", names)));
+                Running::start(command).end().failed(code, &[text]);
+            }
+        };
+        failed(None, 2, "set TAUT_NAMES to the path of one");
+        failed(Some("/nonexistent/names"), 1, ": names /nonexistent/names: No such file");
+        failed(Some("/dev/zero"), 1, ": names /dev/zero: it is not a regular file");
+    });
+}
+
+#[test]
 fn invalid_topics_and_patterns_are_refused() {
     test("invalid_topics_and_patterns_are_refused", || {
         run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is not a valid topic"]);

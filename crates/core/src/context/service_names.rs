@@ -29,6 +29,19 @@ impl Context {
         self.0.directory.set(directory).map_err(|_| Error::Invalid)
     }
 
+    /// Returns the fault of the names file that `TAUT_NAMES` names, if it has one. Every bind and
+    /// connect to a name fails then, and the fault is reported on standard error.
+    #[cfg(feature = "names")]
+    pub fn names_fault() -> Option<&'static str> {
+        Directory::environment_fault()
+    }
+
+    /// Returns `None`: the library was built without names.
+    #[cfg(not(feature = "names"))]
+    pub fn names_fault() -> Option<&'static str> {
+        None
+    }
+
     /// Fails: the library was built without names.
     ///
     /// # Errors
