@@ -236,13 +236,24 @@ fn limits(mut table: Table<'_>) -> Result<Limits, FileError> {
         ("subscription_bytes_per_peer", &mut limits.subscription_bytes_per_peer),
         ("unread_bytes_per_peer", &mut limits.unread_bytes_per_peer),
     ] {
-        *place = table.take(name).map(Value::number).transpose()?;
+        *place = table.take(name).map(limit).transpose()?;
     }
     table.end(
         "limits are `connections`, `connections_per_address`, `handshakes`, `handshakes_per_second`, \
          `handshake_bytes`, `message_bytes`, `subscription_bytes_per_peer` and `unread_bytes_per_peer`",
     )?;
     Ok(limits)
+}
+
+/// Reads a limit. Other options of ZeroMQ read 0 as "no limit", so 0 would be misunderstood.
+fn limit(value: Value<'_>) -> Result<u64, FileError> {
+    let zero = value.fault(
+        "must be at least 1: omit it for no limit; to refuse all peers, use a rule with `call = \"accept\"`",
+    );
+    match value.number()? {
+        0 => Err(zero),
+        number => Ok(number),
+    }
 }
 
 fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, FileError> {
