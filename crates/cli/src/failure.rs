@@ -70,17 +70,6 @@ impl Failure {
         self
     }
 
-    /// Creates the failure for an endpoint that cannot be bound or connected.
-    pub fn endpoint(address: &str, error: tautline::Error) -> Self {
-        match error {
-            tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
-                "{address}: the certificates are invalid, or the key does not match the certificate"
-            ))
-            .hint("--tls-cert, --tls-key and --tls-trust must name PEM files"),
-            error => error.into(),
-        }
-    }
-
     /// Creates the failure for a file that cannot be read or written.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         Failure::failed(format!("{}: {error}", path.display()))

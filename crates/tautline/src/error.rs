@@ -205,14 +205,16 @@ impl Error {
     ) -> Error {
         let kind = socket.socket_type().name();
         let subject = ErrorSubject::at(endpoint, kind);
-        let is_name = endpoint.starts_with(NAME) && endpoint::check(endpoint).is_ok();
-        match (error, core::Context::names_fault().filter(|_| is_name)) {
-            (core::Error::Invalid, Some(fault)) => Error::Invalid(ErrorSubject::fault(endpoint, kind, fault)),
-            (core::Error::Invalid, None) => match endpoint::reason(endpoint, connecting) {
-                Some(reason) => Error::MalformedEndpoint(reason, subject),
-                None => Error::Invalid(subject),
+        match error {
+            core::Error::Invalid => match (
+                core::endpoint_fault(socket, endpoint, connecting),
+                endpoint::reason(endpoint, connecting),
+            ) {
+                (Some(fault), _) => Error::Invalid(ErrorSubject::fault(endpoint, kind, &fault)),
+                (None, Some(reason)) => Error::MalformedEndpoint(reason, subject),
+                (None, None) => Error::Invalid(subject),
             },
-            (other, _) => Error::with_subject(other, subject),
+            other => Error::with_subject(other, subject),
         }
     }
 

@@ -110,3 +110,30 @@ fn wrong_state_names_the_expected_step() {
     receives(&mut rep, ExpectedStep::SendAnswer);
     assert_eq!(rep.recv().unwrap_err().to_string(), "REP must reply to the last request first");
 }
+
+#[test]
+#[cfg(feature = "tls")]
+fn fault_of_a_certificate_is_named() {
+    use tautline_testkit::certificates as with;
+    let [key_pem, cert_pem, trust_pem] = [103, 104, 105];
+    let context = Context::new();
+    let of = |options: &[(i32, &str)], endpoint: &str, connects: bool| {
+        let mut builder = Push::builder(&context);
+        for (number, pem) in options {
+            builder = builder.raw_option(*number, pem.as_bytes());
+        }
+        let mut push = builder.build().unwrap();
+        let outcome = if connects { push.connect(endpoint) } else { push.bind(endpoint).map(drop) };
+        let error = outcome.unwrap_err();
+        assert_eq!(error.endpoint(), Some(endpoint));
+        error.to_string()
+    };
+    for [bound, connected] in
+        [["tls+tcp://127.0.0.1:*", "tls+tcp://127.0.0.1:1"], ["wss://127.0.0.1:*", "wss://127.0.0.1:1"]]
+    {
+        let text = of(&[(cert_pem, with::SERVER), (key_pem, with::ENCRYPTED_KEY)], bound, false);
+        assert!(text.starts_with(&format!("{bound}: the key is encrypted")), "{text}");
+        let text = of(&[(trust_pem, with::P521_CA)], connected, true);
+        assert!(text.starts_with(&format!("{connected}: the key of a trusted certificate")), "{text}");
+    }
+}

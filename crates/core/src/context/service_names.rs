@@ -32,14 +32,8 @@ impl Context {
     /// Returns the fault of the names file that `TAUT_NAMES` names, if it has one. Every bind and
     /// connect to a name fails then, and the fault is reported on standard error.
     #[cfg(feature = "names")]
-    pub fn names_fault() -> Option<&'static str> {
+    pub(crate) fn names_fault() -> Option<&'static str> {
         Directory::environment_fault()
-    }
-
-    /// Returns `None`: the library was built without names.
-    #[cfg(not(feature = "names"))]
-    pub fn names_fault() -> Option<&'static str> {
-        None
     }
 
     /// Fails: the library was built without names.
