@@ -191,14 +191,33 @@ impl Asking<'_> {
     ) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = query::ask(&self.servers, name, kind)?;
-        let packet = query::parse(&message).ok_or("an answer is malformed")?;
-        for record in &packet.answers {
-            let ttl = Duration::from_secs(record.ttl.into());
+        for_each_record_in(&message, |ttl, data| {
             self.fresh_for = self.fresh_for.min(ttl);
-            take(&record.rdata);
-        }
-        Ok(())
+            take(data);
+        })
     }
+}
+
+/// Calls `take` with the lifetime and the data of each record of an answer.
+fn for_each_record_in(message: &[u8], mut take: impl FnMut(Duration, &RData<'_>)) -> Result<(), String> {
+    let packet = query::parse(message).ok_or("an answer is malformed")?;
+    for record in &packet.answers {
+        take(Duration::from_secs(record.ttl.into()), &record.rdata);
+    }
+    Ok(())
+}
+
+/// Reads an answer as for a name, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn count_records(message: &[u8], question: &[u8]) -> Option<usize> {
+    let mut count = 0;
+    let read = for_each_record_in(message, |_, data| {
+        if let RData::SRV(service) = data {
+            drop(service.target.to_string());
+        }
+        count += 1;
+    });
+    (read.is_ok() && query::is_answer_to(message, question)).then_some(count)
 }
 
 /// Returns the servers to ask.
@@ -215,7 +234,7 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
 
 /// Reads the servers of a resolv.conf(5) as glibc does: text after the address is a comment. If it
 /// lists no server, returns the server of this host.
-fn of_system(text: &str) -> Vec<SocketAddr> {
+pub(crate) fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
         let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
         server_of_system(line.split_ascii_whitespace().next()?)

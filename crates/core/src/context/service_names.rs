@@ -29,13 +29,6 @@ impl Context {
         self.0.directory.set(directory).map_err(|_| Error::Invalid)
     }
 
-    /// Returns the fault of the names file that `TAUT_NAMES` names, if it has one. Every bind and
-    /// connect to a name fails then, and the fault is reported on standard error.
-    #[cfg(feature = "names")]
-    pub(crate) fn names_fault() -> Option<&'static str> {
-        Directory::environment_fault()
-    }
-
     /// Fails: the library was built without names.
     ///
     /// # Errors
@@ -50,6 +43,13 @@ impl Context {
 #[cfg(feature = "names")]
 pub(crate) fn directory(context: &Context) -> Option<&Arc<Directory>> {
     context.0.directory.get()
+}
+
+/// Returns the fault of the names file that `TAUT_NAMES` names, if it has one. Every bind and
+/// connect to a name fails then, and the fault is reported on standard error.
+#[cfg(feature = "names")]
+pub(crate) fn names_fault() -> Option<&'static str> {
+    Directory::environment_fault()
 }
 
 /// The bound inproc names of a context.

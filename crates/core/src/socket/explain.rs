@@ -11,7 +11,7 @@ pub fn endpoint_fault(socket: &Socket, endpoint: &str, connecting: bool) -> Opti
     let parsed = transport::parse(endpoint).ok()?;
     #[cfg(feature = "names")]
     if let crate::endpoint::Endpoint::Name(name) = &parsed {
-        let fault = crate::context::Context::names_fault()?;
+        let fault = crate::context::names_fault()?;
         return tautline_names::is_name(name).then(|| fault.to_owned());
     }
     #[cfg(feature = "tls")]

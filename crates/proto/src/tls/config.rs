@@ -48,7 +48,7 @@ pub enum BadCredentials {
     Name,
 }
 
-/// What a fault concerns.
+/// Part of the credentials with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialPart {
     /// The own certificates.
@@ -62,7 +62,7 @@ pub enum CredentialPart {
 }
 
 impl BadCredentials {
-    /// Returns what the fault concerns.
+    /// Returns the part with the fault.
     pub fn part(self) -> CredentialPart {
         use BadCredentials::*;
         match self {
@@ -253,7 +253,7 @@ impl TlsConfig {
 /// them.
 ///
 /// # Errors
-/// Returns [`BadCredentials`] of the part [`CredentialPart::Trust`].
+/// Returns [`BadCredentials`] of the trusted certificates.
 pub fn trusted_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, BadCredentials> {
     pem::trusted(pem, &provider())
 }

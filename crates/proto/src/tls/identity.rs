@@ -29,8 +29,7 @@ impl Identity<'_> {
     /// Checks that an end of TLS can show this certificate.
     ///
     /// # Errors
-    /// Returns [`BadCredentials`] of the part [`CredentialPart::Certificate`](super::CredentialPart::Certificate) or
-    /// [`CredentialPart::Key`](super::CredentialPart::Key).
+    /// Returns [`BadCredentials`] of the certificate or the key.
     pub fn check(&self) -> Result<(), BadCredentials> {
         self.read(&provider()).map(drop)
     }
