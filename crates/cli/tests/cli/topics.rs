@@ -79,6 +79,22 @@ fn missing_names_file_is_named() {
 }
 
 #[test]
+fn endpoint_that_programs_refuse_is_a_fault_of_the_names_file() {
+    test("endpoint_that_programs_refuse_is_a_fault_of_the_names_file", || {
+        let folder = TempDir::new();
+        let names = folder.path().join("names.toml");
+        let of = |endpoint: &str| {
+            std::fs::write(&names, format!("[names]\norders = \"{endpoint}\"\n")).unwrap();
+            run(&["names", "--file", names.to_str().unwrap()])
+        };
+        assert!(of("tcp://a:1").text().contains("tcp://a:1"));
+        for wrong in ["tcp://a", "tcp://a:0", "tcp://*:1", "a:1"] {
+            of(wrong).failed(1, &[": line 2: `orders` must list endpoints"]);
+        }
+    });
+}
+
+#[test]
 fn invalid_topics_and_patterns_are_refused() {
     test("invalid_topics_and_patterns_are_refused", || {
         run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is not a valid topic"]);
