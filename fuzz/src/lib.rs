@@ -1,4 +1,4 @@
-//! Code that a hostile peer or a careless caller can reach, as functions of bytes.
+//! Code that a hostile peer, a careless caller or a damaged file can reach, as functions of bytes.
 //!
 //! A target takes any bytes, feeds them to one part of the library, and panics if the part breaks a promise:
 //! the cuts of a stream have no effect, memory is bounded, and encoded data decodes to the same data. libFuzzer
@@ -6,6 +6,8 @@
 //! seeds.
 
 pub mod abi;
+pub mod failure;
+pub mod format;
 pub mod input;
 pub mod live;
 pub mod meter;
@@ -46,6 +48,12 @@ macro_rules! calls {
             keys: 2_000,
             memory: 5_000,
             subscriptions: 50_000,
+            dns: 50_000,
+            names: 20_000,
+            policy: 20_000,
+            recording: 20_000,
+            counters: 5_000,
+            tap: 20_000,
         }
     };
 }

@@ -44,7 +44,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
-    ("fuzz", &["tautline-abi", "tautline-core", "tautline-io", "tautline-proto", "tautline-testkit"]),
+    (
+        "fuzz",
+        &[
+            "tautline-abi",
+            "tautline-core",
+            "tautline-io",
+            "tautline-names",
+            "tautline-observe",
+            "tautline-policy",
+            "tautline-proto",
+            "tautline-testkit",
+        ],
+    ),
     ("bindings/node", &["tautline-core"]),
     ("bindings/python", &["tautline", "tautline-abi", "tautline-core"]),
 ];

@@ -12,6 +12,8 @@ function describeError(code, address) {
       return "there is no interface or host of this name"
     case "EINVAL":
       return describeInvalid(address)
+    case "EPROTONOSUPPORT":
+      return address.startsWith("name://") ? "set TAUT_NAMES to the path of a names file" : undefined
     case "ENAMETOOLONG":
       return `a path has at most ${PATH_MAX} bytes`
   }
@@ -21,6 +23,7 @@ function describeInvalid(address) {
   const [, transport, rest] = /^([^:]*):\/\/(.*)$/s.exec(address) ?? []
   if (!transport) return "it does not begin with a transport, as in tcp://host:port"
   if (rest === "") return "there is no address after the transport"
+  if (transport === "name") return "the name is not valid, or the names file has a fault, which is on standard error"
   if (!["tcp", "tls+tcp", "udp", "ws", "wss", "vsock"].includes(transport)) return undefined
   const place = transport.startsWith("ws") ? rest.split("/", 1)[0] : rest
   // A colon within brackets belongs to an IPv6 address.

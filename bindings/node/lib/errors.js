@@ -16,6 +16,7 @@ const texts = {
   EAGAIN: "Operation was not possible or timed out",
   EBADF: "Socket is closed",
   EFSM: "Operation cannot be accomplished in current state",
+  EHOSTUNREACH: "Host unreachable",
   EMTHREAD: "No thread available",
   ENOCOMPATPROTO: "The protocol is not compatible with the socket type",
   ENOENT: "No such endpoint",

@@ -34,3 +34,17 @@ test("a bound name is found in this process and in another process", async t => 
   const { stdout } = await run(process.execPath, ["-e", program], { env: environment, timeout: 120_000 })
   assert.equal(stdout, "from here\nfrom there\n")
 })
+
+test("a missing or unusable names file is named", async () => {
+  const program = `
+    const { Push } = require(${JSON.stringify(packageRoot)})
+    try { new Push().connect("name://work") } catch (error) { console.log(error.code, error.message) }`
+  const connect = async names => {
+    const environment = { ...process.env, TAUT_NAMES: names }
+    return await run(process.execPath, ["-e", program], { env: environment, timeout: 120_000 })
+  }
+  assert.match((await connect("")).stdout, /^EPROTONOSUPPORT .*, set TAUT_NAMES to the path of a names file: name:\/\/work\n$/)
+  const unusable = await connect("/nonexistent/names")
+  assert.match(unusable.stdout, /^EINVAL .* the names file has a fault/)
+  assert.match(unusable.stderr, /names \/nonexistent\/names: No such file/)
+})

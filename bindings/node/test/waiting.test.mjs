@@ -143,7 +143,7 @@ test("sends and receives out of turn are refused", async t => {
 test("a message to an unknown routing id is refused", async t => {
   const router = new Router({ mandatory: true })
   t.after(() => router.close())
-  await assert.rejects(router.send(["nobody", "hello"]), { code: "EHOSTUNREACH" })
+  await assert.rejects(router.send(["nobody", "hello"]), { code: "EHOSTUNREACH", message: "Host unreachable" })
 })
 
 test("a Push cannot receive, and a Pull cannot send", async t => {

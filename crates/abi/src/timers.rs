@@ -133,7 +133,8 @@ pub unsafe extern "C" fn zmq_timers_set_interval(timers: *mut c_void, id: c_int,
     unsafe { with_timers(timers, |timers| timers.schedule().restart(now, id, Some(interval)).then_some(0)) }
 }
 
-/// Restarts a timer's interval. -1 with EINVAL if the timer does not exist.
+/// Restarts a timer's interval. -1 with EINVAL if the timer does not exist. A timer cancelled since
+/// the last `zmq_timers_timeout` or `zmq_timers_execute` stays cancelled, with the result 0.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_timers_reset(timers: *mut c_void, id: c_int) -> c_int {
     let now = time::monotonic_nanos();

@@ -8,7 +8,7 @@ mod route;
 use std::collections::HashSet;
 use std::path::Path;
 
-pub use nats::{Login, Nats, Tls};
+pub use nats::{Login, Nats, Tls, check_pem};
 pub use route::{Job, Link, Route, SocketType, Start};
 
 use crate::fault::BridgeError;

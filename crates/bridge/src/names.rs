@@ -22,7 +22,7 @@ use tautline_names::{
     Folder, LocalEntry, NamesConfig, Nats as Bucket, host, locals, mirror, mirrored, remove_mirrored,
 };
 
-use crate::config::{Login, Nats as Settings, Tls};
+use crate::config::{Login, Nats as Settings, Tls, check_pem};
 use crate::fault::BridgeError;
 use crate::nats::Nats;
 use crate::stop::{self, Stop};
@@ -57,6 +57,9 @@ pub fn serve(names: &NamesConfig) -> Result<(), BridgeError> {
         let (stopper, mut stop) = stop::pair();
         let signals = Signals::new().map_err(|error| BridgeError::new(0, error.to_string()))?;
         tokio::spawn(signals.forward_to(stopper));
+        if let Some(ca) = &bucket.ca {
+            check_pem(ca).map_err(|fault| BridgeError::new(0, fault))?;
+        }
         let Some(nats) = Nats::connect(&settings(&bucket), &mut stop).await? else { return Ok(()) };
         let now = Instant::now();
         let of = |(host, entry): (String, _)| {

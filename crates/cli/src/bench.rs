@@ -90,10 +90,10 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
     };
     let ends = [true, false].map(|bind| Endpoint { bind, address: address.to_owned() });
     let mut pull = open_secured::<kind::Pull>(&near, &server, args, &ends[0])?;
-    let bound = pull.bind(address).map_err(|error| Failure::endpoint(address, error))?;
+    let bound = pull.bind(address)?;
     pull.set_receive_timeout(args.timeout)?;
     let mut push = open_secured::<kind::Push>(&far, &client, args, &ends[1])?;
-    push.connect(&bound).map_err(|error| Failure::endpoint(address, error))?;
+    push.connect(&bound)?;
     let (count, size) = (args.count, args.size);
     let sending = thread::spawn(move || send(&mut push, count, size));
     let rate = receive(&mut pull, count).map_err(|error| timeout_failure(args, error))?;
@@ -193,15 +193,14 @@ fn attached<K: Kind>(
     outcome: &mut Outcome,
 ) -> Result<Socket<K>> {
     let mut socket = open_secured(context, security, args, endpoint)?;
-    let failed = |error| Failure::endpoint(&endpoint.address, error);
     if endpoint.bind {
-        let bound = socket.bind(&endpoint.address).map_err(failed)?;
+        let bound = socket.bind(&endpoint.address)?;
         if bound != endpoint.address {
             notice!("bound to {bound}");
             outcome.endpoint = bound;
         }
     } else {
-        socket.connect(&endpoint.address).map_err(failed)?;
+        socket.connect(&endpoint.address)?;
     }
     Ok(socket)
 }

@@ -70,17 +70,6 @@ impl Failure {
         self
     }
 
-    /// Creates the failure for an endpoint that cannot be bound or connected.
-    pub fn endpoint(address: &str, error: tautline::Error) -> Self {
-        match error {
-            tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
-                "{address}: the certificates are invalid, or the key does not match the certificate"
-            ))
-            .hint("--tls-cert, --tls-key and --tls-trust must name PEM files"),
-            error => error.into(),
-        }
-    }
-
     /// Creates the failure for a file that cannot be read or written.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         Failure::failed(format!("{}: {error}", path.display()))
@@ -97,6 +86,7 @@ impl fmt::Display for Failure {
 impl From<tautline::Error> for Failure {
     fn from(error: tautline::Error) -> Self {
         use tautline::Error as E;
+        let is_name = error.endpoint().is_some_and(|endpoint| endpoint.starts_with("name://"));
         let hint = match &error {
             E::AddressInUse(_) => {
                 Some("another program uses it: choose another port, or `*` for any free port")
@@ -107,7 +97,7 @@ impl From<tautline::Error> for Failure {
             E::WrongTransport(_) => {
                 Some("use udp with radio, dish and dgram; use tcp or ipc with all other types")
             }
-            E::UnknownTransport(_) | E::MalformedEndpoint(..) => {
+            E::UnknownTransport(_) | E::MalformedEndpoint(..) if !is_name => {
                 Some("for example tcp://127.0.0.1:5555 or ipc:///tmp/name")
             }
             E::NoSuchDevice(_) => Some("check the name of the host"),

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 
 /// Prints the names, or serves them.
 pub fn run(args: &Names) -> Result<()> {
-    let names = Known::read(&args.file, &|endpoint| endpoint.contains("://")).map_err(Failure::failed)?;
+    let names = Known::read(&args.file, &can_be_connected).map_err(Failure::failed)?;
     if args.serve {
         return crate::bridge::serve_names(&args.file, &names);
     }
@@ -54,4 +54,9 @@ pub fn run(args: &Names) -> Result<()> {
     }
     crate::print(&text)?;
     if away > 0 { Err(Failure::failed(String::new())) } else { Ok(()) }
+}
+
+/// True if a program would accept an endpoint of the file.
+fn can_be_connected(endpoint: &str) -> bool {
+    tautline::endpoint::check(endpoint).is_ok() && !endpoint.contains('*') && !endpoint.ends_with(":0")
 }

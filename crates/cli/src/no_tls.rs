@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 pub struct TlsArgs {}
 
 /// True if an endpoint uses certificates.
-pub fn is_for(address: &str) -> bool {
+fn is_for(address: &str) -> bool {
     address.starts_with("wss://") || address.starts_with("tls+tcp://")
 }
 

@@ -1,12 +1,12 @@
 //! Socket that a recording was made of. The first message of the recording describes it, so that
 //! `replay` can send the messages to the same place.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tautline_policy::file::{LONGEST, open};
 
 use crate::args::{DirectionArg, SendType};
 use crate::failure::{Failure, Result};
@@ -37,8 +37,14 @@ impl Origin {
             return Ok(None);
         }
         let failed = |error| Failure::file(path, &error);
+        let file = match open(path) {
+            Ok(file) => file,
+            // The line of a pipe can be read only once, with the messages.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
         let mut line = Vec::new();
-        BufReader::new(File::open(path).map_err(failed)?).read_until(b'\n', &mut line).map_err(failed)?;
+        BufReader::new(file.take(LONGEST)).read_until(b'\n', &mut line).map_err(failed)?;
         // An error in the line is reported later, when its message is read.
         let line: Value = serde_json::from_slice(&line).unwrap_or_default();
         Ok(line.get(KEY).and_then(|origin| Origin::deserialize(origin).ok()))
@@ -142,5 +148,15 @@ mod tests {
             assert_eq!(played(kind, DirectionArg::In, bind, connect), Some((player.0, player.1.to_owned())));
         }
         assert_eq!(played("ROUTER", DirectionArg::In, &["tcp://a:1"], &[]), None);
+    }
+
+    #[test]
+    fn pipe_has_no_origin() {
+        let pipe = std::env::temp_dir().join(format!("taut-origin-{}", std::process::id()));
+        let _ = std::fs::remove_file(&pipe);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let origin = Origin::read(&pipe);
+        std::fs::remove_file(&pipe).unwrap();
+        assert_eq!(origin.unwrap(), None);
     }
 }

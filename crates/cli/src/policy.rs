@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tautline::{Foreseen, foresee};
+use tautline::{Foreseen, certificate_faults, foresee};
 use tautline_policy::file::read_text;
 use tautline_policy::{Action, Call, Key, Policy, Wrap, keys};
 use tautline_proto::SocketType;
@@ -62,6 +62,10 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
         if fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0) {
             faults.push(format!("{}: other users can read it: chmod 600", path.display()));
         }
+    }
+    if let Some(tls) = &wrap.tls {
+        faults.extend(certificate_faults(tls));
+        return text + " TLS\n";
     }
     match wrap.clients.as_deref().map(keys::read_clients) {
         Some(Ok(found)) => {

@@ -97,14 +97,13 @@ fn attach<K: Kind>(socket: &mut Socket<K>, endpoints: &[endpoint::Endpoint], arg
         socket.set_raw_option(number, &value)?;
     }
     for endpoint in endpoints {
-        let failed = |error| Failure::endpoint(&endpoint.address, error);
         if endpoint.bind {
-            let bound = socket.bind(&endpoint.address).map_err(failed)?;
+            let bound = socket.bind(&endpoint.address)?;
             if !args.quiet && bound != endpoint.address {
                 notice!("bound to {bound}");
             }
         } else {
-            socket.connect(&endpoint.address).map_err(failed)?;
+            socket.connect(&endpoint.address)?;
         }
     }
     Ok(())

@@ -30,7 +30,7 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
         Replay::Keep { ring, messages } => {
             let publisher = ReliablePub::builder(context).keep(*messages);
             let mut publisher = publisher.with_socket(|socket| with_options(socket, job)).build()?;
-            let bound = publisher.serve(ring).map_err(|error| Failure::endpoint(ring, error))?;
+            let bound = publisher.serve(ring)?;
             if bound != *ring && !job.quiet {
                 notice!("replay bound to {bound}");
             }
@@ -52,8 +52,7 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
             for topic in &job.topics {
                 subscriber = subscriber.subscribe(topic);
             }
-            let failed = |error| Failure::endpoint(&publisher.address, error);
-            let subscriber = subscriber.connect(&publisher.address, ring).map_err(failed)?;
+            let subscriber = subscriber.connect(&publisher.address, ring)?;
             let mut pull = Pull::new(context)?;
             pull.bind(DELIVERIES)?;
             let push = Push::builder(context).connect(DELIVERIES)?;

@@ -3,14 +3,14 @@
 //! Secrets come from a file or from the environment, never from the command line, because every
 //! user of the machine can read the command line.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tautline::curve::{KeyPair, PublicKey, SecretKey};
 use tautline::zap::{AllowList, Authenticate, Request, Verdict};
+use tautline_policy::file::append;
 use tautline_proto::Secret;
 
 use crate::config::{Config, Saved, expand};
@@ -19,8 +19,8 @@ use crate::tls::TlsArgs;
 
 /// Environment variable with the password for PLAIN.
 const PASSWORD: &str = "TAUT_PLAIN_PASSWORD";
-/// Maximum size of a key or password file.
-const FILE_MAX: u64 = 1 << 20;
+/// Length of the longest file of keys, passwords or certificates in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Encryption and passwords
 #[derive(Debug, Default, Clone, Args)]
@@ -233,12 +233,11 @@ pub fn judge_both(
     })
 }
 
-/// Reads at most [`FILE_MAX`] bytes of a file. The memory is wiped after use.
+/// Reads a file. The memory is wiped after use.
 pub fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
     let path = expand(path);
     let mut bytes = Secret::new(Vec::new());
-    let file = File::open(&path).map_err(|error| Failure::file(&path, &error))?;
-    file.take(FILE_MAX).read_to_end(&mut bytes).map_err(|error| Failure::file(&path, &error))?;
+    append(&path, LONGEST, &mut bytes).map_err(|error| Failure::file(&path, &error))?;
     Ok(bytes)
 }
 

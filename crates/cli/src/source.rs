@@ -119,7 +119,7 @@ impl Files {
                 });
                 continue;
             };
-            if let Some(message) = decoder.next()? {
+            if let Some(message) = decoder.next_message()? {
                 return Ok(NextMessage::Message(self.prefix.iter().cloned().chain(message).collect()));
             }
             if !decoder.is_done() {

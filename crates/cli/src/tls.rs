@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tautline_proto::tls::{Identity, Tls, TlsConfig, Versions};
+use tautline_proto::tls::{
+    BadCredentials, CredentialPart, Identity, Tls, TlsConfig, Versions, trusted_certificates,
+};
 use tautline_proto::{Carrier, Direct, Secret};
 
 use crate::endpoint::Endpoint;
@@ -39,7 +41,7 @@ const WSS_HOSTNAME: i32 = 106;
 const WSS_TRUST_SYSTEM: i32 = 107;
 
 /// True if an endpoint uses certificates.
-pub fn is_for(address: &str) -> bool {
+fn is_for(address: &str) -> bool {
     address.starts_with("wss://") || address.starts_with("tls+tcp://")
 }
 
@@ -49,9 +51,12 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
     let mut sealed = endpoints.iter().filter(|endpoint| is_for(&endpoint.address));
     let Some(first) = sealed.clone().next() else { return Ok(options) };
     if let (Some(certificates), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        options.push((WSS_CERT_PEM, pem(certificates)?.to_vec()));
-        options.push((WSS_KEY_PEM, pem(key)?.to_vec()));
         warn_if_open(key);
+        let (certificates, key) = (read(certificates)?, read(key)?);
+        let own = Identity { certificates: &certificates, key: &key };
+        own.check().map_err(|fault| failure(args, fault))?;
+        options.push((WSS_CERT_PEM, certificates.to_vec()));
+        options.push((WSS_KEY_PEM, key.to_vec()));
     } else if sealed.clone().any(|endpoint| endpoint.bind) {
         let scheme = first.address.split("://").next().unwrap_or_default();
         return Err(Failure::usage(format!("{}: a {scheme} server needs a certificate", first.address))
@@ -60,7 +65,11 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
             ));
     }
     match &args.tls_trust {
-        Some(file) => options.push((WSS_TRUST_PEM, pem(file)?.to_vec())),
+        Some(file) => {
+            let pem = read(file)?;
+            trusted_certificates(&pem).map_err(|fault| failure(args, fault))?;
+            options.push((WSS_TRUST_PEM, pem.to_vec()));
+        }
         None if sealed.any(|endpoint| !endpoint.bind) => {
             options.push((WSS_TRUST_SYSTEM, 1_i32.to_ne_bytes().to_vec()));
         }
@@ -75,12 +84,12 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
 /// Returns the TLS layer for a connection to a server at this host.
 pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carrier>> {
     let name = args.tls_name.as_deref().unwrap_or(host);
-    let read = |path: &Option<PathBuf>| path.as_deref().map(pem).transpose();
-    let (certificates, key) = (read(&args.tls_cert)?, read(&args.tls_key)?);
+    let open = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
+    let (certificates, key) = (open(&args.tls_cert)?, open(&args.tls_key)?);
     let own = certificates.as_deref().zip(key.as_deref());
     let own = own.map(|(certificates, key)| Identity { certificates, key });
     let (trusted, system) = match &args.tls_trust {
-        Some(file) => (pem(file)?, Vec::new()),
+        Some(file) => (read(file)?, Vec::new()),
         None => {
             let found = rustls_native_certs::load_native_certs().certs;
             (Secret::default(), found.into_iter().map(|one| one.to_vec()).collect())
@@ -88,14 +97,18 @@ pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carr
     };
     let config = TlsConfig::client(&trusted, system, own, Some(name), name, Versions::Tls13);
     let carrier = config.and_then(|config| Tls::new(&config, Direct));
-    Ok(Box::new(carrier.map_err(|fault| Failure::failed(format!("{address}: {fault}")))?))
+    Ok(Box::new(carrier.map_err(|fault| match fault.part() {
+        CredentialPart::Name => Failure::failed(format!("{address}: {fault}")),
+        _ => failure(args, fault),
+    })?))
 }
 
-fn pem(path: &Path) -> Result<Secret<Vec<u8>>> {
-    let bytes = read(path)?;
-    if !bytes.windows(11).any(|part| part == b"-----BEGIN ") {
-        return Err(Failure::failed(format!("{}: the file contains no PEM", path.display()))
-            .hint("a PEM file has a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
-    }
-    Ok(bytes)
+/// Returns the failure for a fault in one of the files.
+fn failure(args: &TlsArgs, fault: BadCredentials) -> Failure {
+    let file = match fault.part() {
+        CredentialPart::Certificate => &args.tls_cert,
+        CredentialPart::Key => &args.tls_key,
+        _ => &args.tls_trust,
+    };
+    Failure::failed(format!("{}: {fault}", file.as_deref().unwrap_or_else(|| Path::new("")).display()))
 }

@@ -31,7 +31,7 @@ use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
 use inproc_names::InprocNames;
 #[cfg(feature = "names")]
-pub(crate) use service_names::{bound_inproc_names, directory};
+pub(crate) use service_names::{bound_inproc_names, directory, names_fault};
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;

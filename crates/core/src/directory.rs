@@ -124,18 +124,28 @@ impl Directory {
     /// or `None` if it names none. Looked up once, because a program may change the environment
     /// later.
     pub(crate) fn of_environment() -> Option<&'static Arc<Directory>> {
-        static DIRECTORY: OnceLock<Option<Arc<Directory>>> = OnceLock::new();
-        let named = || {
+        Directory::named_by_environment().as_ref().map(|(directory, _)| directory)
+    }
+
+    /// Returns the reason why the names file of the environment could not be read.
+    pub(crate) fn environment_fault() -> Option<&'static str> {
+        Directory::named_by_environment().as_ref().and_then(|(_, fault)| fault.as_deref())
+    }
+
+    fn named_by_environment() -> &'static Option<(Arc<Directory>, Option<String>)> {
+        static DIRECTORY: OnceLock<Option<(Arc<Directory>, Option<String>)>> = OnceLock::new();
+        DIRECTORY.get_or_init(|| {
             let named = tautline_io::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
             let path = PathBuf::from(named);
-            let opened = Directory::open(path.clone()).unwrap_or_else(|fault| {
-                report_and_wait(&fault);
-                // Names are supported, but every lookup fails.
-                Arc::new(Directory::new(path, None))
-            });
-            Some(opened)
-        };
-        DIRECTORY.get_or_init(named).as_ref()
+            Some(match Directory::open(path.clone()) {
+                Ok(directory) => (directory, None),
+                Err(fault) => {
+                    report_and_wait(&fault);
+                    // Names are supported, but every lookup fails.
+                    (Arc::new(Directory::new(path, None)), Some(fault))
+                }
+            })
+        })
     }
 
     /// Opens a directory by the path of a names file.

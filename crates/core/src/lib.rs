@@ -91,13 +91,13 @@ pub use options::{option_fault, option_name, option_read_fault};
 pub use pipe::Cork;
 #[cfg(not(loom))]
 #[doc(hidden)]
-pub use policy::{Forecast, Foreseen, foresee};
+pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
 #[cfg(not(loom))]
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 #[cfg(not(loom))]
 pub use shared::SharedSocket;
 #[cfg(not(loom))]
-pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, show_route};
+pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, endpoint_fault, show_route};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

@@ -29,6 +29,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+pub use certificates::certificate_faults;
 pub use foresee::{Forecast, Foreseen, foresee};
 pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;

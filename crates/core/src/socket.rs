@@ -7,6 +7,7 @@
 mod create;
 mod datagrams;
 mod endpoints;
+mod explain;
 mod monitor;
 #[cfg(feature = "names")]
 mod names;
@@ -22,6 +23,7 @@ mod taps;
 mod task;
 mod topics;
 
+pub use explain::endpoint_fault;
 pub use reports::show_route;
 pub use sharing::Closer;
 pub use task::{WaitMode, WaitState};

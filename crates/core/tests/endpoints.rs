@@ -79,6 +79,20 @@ fn the_name_of_a_host_can_be_bound_and_unbound() {
 }
 
 #[test]
+fn without_ipv6_a_mapped_address_means_its_ipv4_address() {
+    test("unmapped", |context| {
+        let mut server = context.socket(SocketType::Pair).unwrap();
+        server.bind("tcp://[::ffff:127.0.0.1]:*").unwrap();
+        let endpoint = last_endpoint(&mut server);
+        let port = endpoint.strip_prefix("tcp://127.0.0.1:").unwrap();
+        let mut client = context.socket(SocketType::Pair).unwrap();
+        client.connect(&format!("tcp://127.0.0.1:0;[::ffff:127.0.0.1]:{port}")).unwrap();
+        client.send(b"x", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"x");
+    });
+}
+
+#[test]
 fn with_ipv6_an_ipv4_address_shows_as_a_mapped_one() {
     test("mapped", |context| {
         let mut socket = context.socket(SocketType::Pull).unwrap();

@@ -9,7 +9,10 @@ use common::{bind, policy, recv, set, test};
 use std::fs;
 use std::path::Path;
 
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_core::{
+    Context, Error, Flags, Foreseen, Message, Socket, SocketType, certificate_faults, foresee,
+};
+use tautline_policy::{Call, Policy};
 use tautline_testkit::certificates as with;
 
 const EACCES: i32 = 13;
@@ -300,6 +303,59 @@ fn unwrappable_endpoints_are_refused() {
         // inproc has no handshake.
         let mut near = socket(&ours, SocketType::Pull);
         near.bind("inproc://here").unwrap();
+    });
+}
+
+#[test]
+fn fault_of_a_file_has_its_path_and_reason() {
+    test("fault_of_a_file_has_its_path_and_reason", |_| {
+        let folder = Folder::new("reasons");
+        let place = folder.path().display().to_string();
+        folder.file("encrypted.pem", with::ENCRYPTED_KEY);
+        folder.file("both.pem", &[with::CA, with::P521_CA].concat());
+        folder.file("trusted.pem", &with::CA.replace("CERTIFICATE", "TRUSTED CERTIFICATE"));
+        folder.file("reversed.pem", &[with::CA, with::SERVER].concat());
+        folder.file("bom.pem", &format!("\u{feff}{}\u{feff}{}", with::CA, with::OTHER_CA));
+        let pair = |certificate: &str, key: &str, clients: &str| {
+            format!(
+                "certificate = \"{place}/{certificate}\"\nkey = \"{place}/{key}\"\nclients = \"{place}/{clients}\""
+            )
+        };
+        for (wrap, fault) in [
+            (pair("server.pem", "server-key.pem", "ca.pem"), None),
+            (pair("server.pem", "server-key.pem", "bom.pem"), None),
+            (pair("server.pem", "encrypted.pem", "ca.pem"), Some("encrypted.pem: the key is encrypted")),
+            (pair("server.pem", "client-key.pem", "ca.pem"), Some("client-key.pem: the key does not match")),
+            (
+                pair("reversed.pem", "server-key.pem", "ca.pem"),
+                Some("reversed.pem: the first certificate is not"),
+            ),
+            (
+                pair("trusted.pem", "server-key.pem", "ca.pem"),
+                Some("trusted.pem: a certificate has an unsupp"),
+            ),
+            (
+                pair("server.pem", "server-key.pem", "both.pem"),
+                Some("both.pem: the key of a trusted certific"),
+            ),
+            (
+                pair("server.pem", "server-key.pem", "server-key.pem"),
+                Some("server-key.pem: there is no trusted"),
+            ),
+        ] {
+            let rule = "[[rules]]\ncall = \"bind\"\naction = \"wrap\"\nwrap = \"x\"\n";
+            let text = format!("[wraps.x]\nprotocol = \"tls\"\n{wrap}\n{rule}");
+            let policy = Policy::parse(&text).unwrap();
+            let faults = certificate_faults(policy.wraps().first().unwrap().tls.as_ref().unwrap());
+            let wanted = fault.map(|fault| format!("{place}/{fault}"));
+            assert_eq!(faults.len(), usize::from(wanted.is_some()), "{faults:?}");
+            let (call, endpoint, program, mechanism) = (Call::Bind, "tcp://127.0.0.1:*", "x", "NULL");
+            let asked = Foreseen { call, endpoint, socket_type: None, program, mechanism };
+            let foreseen = foresee(&policy, &asked).unwrap().fault;
+            for fault in faults.into_iter().chain(foreseen) {
+                assert!(fault.contains(wanted.as_ref().unwrap()), "{fault}: {wanted:?}");
+            }
+        }
     });
 }
 

@@ -4,7 +4,8 @@
 //! An answer is refreshed when the shortest time to live in it has passed. Only an answer of the
 //! name's own servers counts, including the answer that the name does not exist. An error of a
 //! server, or no response, leaves earlier results in force. If this happens for one target of SRV
-//! records, the other targets still count, and so do its earlier addresses.
+//! records, or for one of the two families of a host, the others still count, and so do its earlier
+//! addresses.
 
 mod query;
 
@@ -38,15 +39,16 @@ const SYSTEM: &str = "/etc/resolv.conf";
 
 /// Time limit for looking up all targets of the SRV records.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most targets whose addresses are remembered.
+/// Most lookups whose addresses are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 /// Port of DNS.
 const PORT: u16 = 53;
 /// Most servers that are read from the system's file.
 const MOST_OF_SYSTEM: usize = 3;
 
-/// Last known addresses of each target, by the address of the server that was asked.
-type Remembered = BTreeMap<(SocketAddr, String), Vec<IpAddr>>;
+/// Last known addresses of each target, by the address of the server that was asked and by the kind
+/// of record.
+type Remembered = BTreeMap<(SocketAddr, String, u16), Vec<IpAddr>>;
 
 /// Resolver that asks DNS.
 pub(crate) struct DnsResolver {
@@ -69,8 +71,9 @@ impl Resolver for DnsResolver {
 
     fn look_up(&self, names: &NamesConfig, name: &str) -> Result<Resolution, String> {
         let Some(dns) = &names.dns else { return Ok(Resolution::new(Vec::new(), MOST)) };
-        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
-        let mut found = match (asking.query_srv(name, &self.remembered)?, dns.port) {
+        let remembered = &self.remembered;
+        let mut asking = Asking { dns, servers: servers(dns)?, remembered, fresh_for: MOST, questions: 0 };
+        let mut found = match (asking.query_srv(name)?, dns.port) {
             (Some(found), _) => found,
             (None, Some(port)) => {
                 let host = format!("{name}.{}", dns.suffix);
@@ -94,6 +97,7 @@ impl Resolver for DnsResolver {
 struct Asking<'a> {
     dns: &'a Dns,
     servers: Vec<SocketAddr>,
+    remembered: &'a Mutex<Remembered>,
     /// Shortest time to live so far.
     fresh_for: Duration,
     /// Number of queries so far.
@@ -103,11 +107,7 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only
     /// the records with the lowest priority number, which are preferred.
-    fn query_srv(
-        &mut self,
-        name: &str,
-        remembered: &Mutex<Remembered>,
-    ) -> Result<Option<Vec<SocketAddr>>, String> {
+    fn query_srv(&mut self, name: &str) -> Result<Option<Vec<SocketAddr>>, String> {
         let mut services: Vec<(u16, u16, String)> = Vec::new();
         self.for_each_record(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
             if let RData::SRV(service) = data {
@@ -134,21 +134,10 @@ impl Asking<'_> {
                 true => self.addresses(target),
                 false => Err("not all targets were resolved in time".to_owned()),
             };
-            let key = (self.servers[0], target.clone());
-            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            let addresses = match addresses {
-                Ok(addresses) => {
-                    if remembered.len() >= MOST_REMEMBERED {
-                        remembered.clear();
-                    }
-                    remembered.insert(key, addresses.clone());
-                    addresses
-                }
-                Err(why) => {
-                    fault = Some(why);
-                    remembered.get(&key).cloned().unwrap_or_default()
-                }
-            };
+            let addresses = addresses.unwrap_or_else(|why| {
+                fault = Some(why);
+                self.recall_all(target)
+            });
             for ip in addresses {
                 found.extend(services.iter().map(|(_, port, _)| SocketAddr::new(ip, *port)));
             }
@@ -163,22 +152,66 @@ impl Asking<'_> {
     }
 
     /// Returns the addresses of a host. A host with addresses of both families must not be
-    /// connected to twice, so its IPv4 addresses are used, unless the file asks for both.
+    /// connected to twice, so its IPv4 addresses are used, unless the file asks for both. If one of
+    /// two lookups fails, its earlier addresses count.
     fn addresses(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let mut found = Vec::new();
-        self.for_each_record(host, TYPE::A, |data| {
-            if let RData::A(a) = data {
-                found.push(Ipv4Addr::from(a.address).into());
+        let (mut found, mut fault) = (Vec::new(), None);
+        for kind in [TYPE::A, TYPE::AAAA] {
+            let is_last = kind == TYPE::AAAA;
+            if is_last && !found.is_empty() && !self.dns.both_families {
+                break;
             }
-        })?;
-        if found.is_empty() || self.dns.both_families {
-            self.for_each_record(host, TYPE::AAAA, |data| {
-                if let RData::AAAA(aaaa) = data {
-                    found.push(Ipv6Addr::from(aaaa.address).into());
+            match self.addresses_of_kind(host, kind) {
+                Ok(addresses) => found.extend(addresses),
+                Err(why) if is_last && fault.is_some() => return Err(why),
+                Err(why) => {
+                    found.extend(self.recall(host, kind));
+                    fault = Some(why);
                 }
-            })?;
+            }
+        }
+        match fault {
+            Some(why) if found.is_empty() => return Err(why),
+            // Ask again soon.
+            Some(_) => self.fresh_for = self.fresh_for.min(NOTHING),
+            None => {}
         }
         Ok(found)
+    }
+
+    /// Looks up the addresses of a host in one family, and remembers them.
+    fn addresses_of_kind(&mut self, host: &str, kind: TYPE) -> Result<Vec<IpAddr>, String> {
+        let mut found: Vec<IpAddr> = Vec::new();
+        self.for_each_record(host, kind, |data| match data {
+            RData::A(a) => found.push(Ipv4Addr::from(a.address).into()),
+            RData::AAAA(aaaa) => found.push(Ipv6Addr::from(aaaa.address).into()),
+            _ => {}
+        })?;
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= MOST_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(self.key(host, kind), found.clone());
+        Ok(found)
+    }
+
+    /// Returns the addresses of the last successful lookup.
+    fn recall(&self, host: &str, kind: TYPE) -> Vec<IpAddr> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(&self.key(host, kind)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the addresses of the last successful lookups of both families.
+    fn recall_all(&self, host: &str) -> Vec<IpAddr> {
+        let mut found = self.recall(host, TYPE::A);
+        if found.is_empty() || self.dns.both_families {
+            found.extend(self.recall(host, TYPE::AAAA));
+        }
+        found
+    }
+
+    fn key(&self, host: &str, kind: TYPE) -> (SocketAddr, String, u16) {
+        (self.servers[0], host.to_owned(), kind.into())
     }
 
     /// Calls `take` for each record of this kind in the answer, including records of the names that
@@ -191,14 +224,33 @@ impl Asking<'_> {
     ) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = query::ask(&self.servers, name, kind)?;
-        let packet = query::parse(&message).ok_or("an answer is malformed")?;
-        for record in &packet.answers {
-            let ttl = Duration::from_secs(record.ttl.into());
+        for_each_record_in(&message, |ttl, data| {
             self.fresh_for = self.fresh_for.min(ttl);
-            take(&record.rdata);
-        }
-        Ok(())
+            take(data);
+        })
     }
+}
+
+/// Calls `take` with the lifetime and the data of each record of an answer.
+fn for_each_record_in(message: &[u8], mut take: impl FnMut(Duration, &RData<'_>)) -> Result<(), String> {
+    let packet = query::parse(message).ok_or("an answer is malformed")?;
+    for record in &packet.answers {
+        take(Duration::from_secs(record.ttl.into()), &record.rdata);
+    }
+    Ok(())
+}
+
+/// Reads an answer as for a name, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn count_records(message: &[u8], question: &[u8]) -> Option<usize> {
+    let mut count = 0;
+    let read = for_each_record_in(message, |_, data| {
+        if let RData::SRV(service) = data {
+            drop(service.target.to_string());
+        }
+        count += 1;
+    });
+    (read.is_ok() && query::is_answer_to(message, question)).then_some(count)
 }
 
 /// Returns the servers to ask.
@@ -215,7 +267,7 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
 
 /// Reads the servers of a resolv.conf(5) as glibc does: text after the address is a comment. If it
 /// lists no server, returns the server of this host.
-fn of_system(text: &str) -> Vec<SocketAddr> {
+pub(crate) fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
         let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
         server_of_system(line.split_ascii_whitespace().next()?)

@@ -22,6 +22,8 @@
 mod config;
 mod dns;
 mod folder;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 
 pub use config::{Dns, Folder, NamesConfig, Nats};
 pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, remove_mirrored};

@@ -11,6 +11,9 @@ use std::path::Path;
 /// Length of the longest settings file in bytes.
 pub const LONGEST: u64 = 16 << 20;
 
+/// Description of a fault in a text.
+pub(crate) const NOT_UTF8: &str = "the file is not UTF-8";
+
 /// Opens a regular file for reading.
 ///
 /// # Errors
@@ -34,19 +37,34 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads the text of a regular file.
 ///
 /// # Errors
+/// Those of [`append`], and [`io::ErrorKind::InvalidData`] if the text is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    append(path, LONGEST, &mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, NOT_UTF8))
+}
+
+/// Appends the bytes of a regular file to `bytes`. If `bytes` is empty, no copy of the file's bytes
+/// is left in other memory, so that the caller can wipe all of them.
+///
+/// # Errors
 /// Returns the system's error. [`io::ErrorKind::IsADirectory`] for a folder,
 /// [`io::ErrorKind::InvalidInput`] for a pipe, a device or a socket, [`io::ErrorKind::InvalidData`]
-/// if the text is not UTF-8, or longer than [`LONGEST`].
-pub fn read_text(path: &Path) -> io::Result<String> {
+/// if the file is longer than `longest`.
+pub fn append(path: &Path, longest: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     let file = open(path)?;
-    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 16 MiB");
-    if file.metadata()?.len() > LONGEST {
+    let too_long = || {
+        let mebibytes = longest >> 20;
+        io::Error::new(io::ErrorKind::InvalidData, format!("the file is longer than {mebibytes} MiB"))
+    };
+    let length = file.metadata()?.len();
+    if length > longest {
         return Err(too_long());
     }
-    let mut text = String::new();
+    bytes.reserve(length as usize + 1);
     // The file may grow during the read.
-    let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
-    if length as u64 > LONGEST { Err(too_long()) } else { Ok(text) }
+    let length = file.take(longest + 1).read_to_end(bytes)?;
+    if length as u64 > longest { Err(too_long()) } else { Ok(()) }
 }
 
 #[cfg(all(test, unix))]

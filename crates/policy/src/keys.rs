@@ -3,15 +3,17 @@
 //! comment. A line that is only a key is a public key.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use crate::file;
+
 /// Number of characters of a key in Z85.
 const LENGTH: usize = 40;
-/// Maximum size of a file in bytes: enough for thousands of keys.
-const MAX_FILE_SIZE: u64 = 1 << 20;
+/// Length of the longest file in bytes: enough for thousands of keys.
+const LONGEST: u64 = 1 << 20;
 /// Description of a fault in a file of public keys.
 const NO_KEY: &str = "has a line that is not a public key of 40 characters";
 
@@ -138,15 +140,12 @@ fn read_valid_keys(path: &Path) -> io::Result<(Vec<String>, bool)> {
 }
 
 fn read(path: &Path) -> io::Result<Zeroizing<String>> {
-    let mut text = Zeroizing::new(String::new());
-    let file = crate::file::open(path)?;
-    // Reserve the whole length first, so that growing leaves no copy of a key in memory.
-    text.reserve(file.metadata()?.len().min(MAX_FILE_SIZE) as usize + 1);
-    let length = file.take(MAX_FILE_SIZE + 1).read_to_string(&mut text)?;
-    if length as u64 > MAX_FILE_SIZE {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
+    let mut bytes = Zeroizing::new(Vec::new());
+    file::append(path, LONGEST, &mut bytes)?;
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(Zeroizing::new(text.to_owned())),
+        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, file::NOT_UTF8)),
     }
-    Ok(text)
 }
 
 /// True if the process has run out of descriptors or memory, so that the error does not concern the

@@ -1,4 +1,4 @@
-/// Limits of resources. `None` means the same as without a policy.
+/// Limits of resources, at least 1. `None` means the same as without a policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -252,9 +252,20 @@ fn limits(mut table: Table<'_>) -> Result<Limits, FileError> {
     ];
     table.expect_only("`limits`", &places.each_ref().map(|(name, _)| *name))?;
     for (name, place) in places {
-        *place = table.take(name).map(Value::number).transpose()?;
+        *place = table.take(name).map(limit).transpose()?;
     }
     Ok(limits)
+}
+
+/// Reads a limit. Other options of ZeroMQ read 0 as "no limit", so 0 would be misunderstood.
+fn limit(value: Value<'_>) -> Result<u64, FileError> {
+    let zero = value.fault(
+        "must be at least 1: omit it for no limit; to refuse all peers, use a rule with `call = \"accept\"`",
+    );
+    match value.number()? {
+        0 => Err(zero),
+        number => Ok(number),
+    }
 }
 
 fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, FileError> {

@@ -351,6 +351,8 @@ fn faults_name_their_line() {
         ("[[rules]]\naction = \"allow\"\ncolour = 3", 3, "unknown key `colour`"),
         ("rules = 3", 1, "must be a table"),
         ("[limits]\nconnections = -1", 2, "must be an integer from 0"),
+        ("[limits]\nconnections = 0", 2, "must be at least 1: omit it for no limit"),
+        ("[limits]\nconnections = 1\nmessage_bytes = 0", 3, "must be at least 1: omit it for no limit"),
         ("[limits]\nconnexions = 1", 2, "unknown key `connexions`"),
         ("[wraps.x]\n", 1, "needs `key` (for servers)"),
         ("[wraps.x]\nkey = \"host.key\"", 2, "must be an absolute path"),

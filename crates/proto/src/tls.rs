@@ -25,6 +25,7 @@
 mod config;
 mod fault;
 mod identity;
+mod pem;
 mod user;
 mod verifier;
 
@@ -36,7 +37,7 @@ use crate::carrier::{Carrier, PeerCertificates};
 use crate::error::{ProtocolError, TlsFault};
 use crate::stage::Stage;
 use config::Side;
-pub use config::{BadCredentials, TlsConfig, Versions, has_certificates};
+pub use config::{BadCredentials, CredentialPart, TlsConfig, Versions, trusted_certificates};
 pub use identity::Identity;
 
 /// TLS and the carrier inside it.

@@ -91,6 +91,9 @@ pub enum Error {
     Os(i32, ErrorSubject),
 }
 
+/// Beginning of an endpoint that is a name.
+const NAME: &str = "name://";
+
 /// Result of operations on sockets and contexts.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -211,11 +214,16 @@ impl Error {
         endpoint: &str,
         connecting: bool,
     ) -> Error {
-        let subject = ErrorSubject::at(endpoint, socket.socket_type().name());
+        let kind = socket.socket_type().name();
+        let subject = ErrorSubject::at(endpoint, kind);
         match error {
-            core::Error::Invalid => match endpoint::reason(endpoint, connecting) {
-                Some(reason) => Error::MalformedEndpoint(reason, subject),
-                None => Error::Invalid(subject),
+            core::Error::Invalid => match (
+                core::endpoint_fault(socket, endpoint, connecting),
+                endpoint::reason(endpoint, connecting),
+            ) {
+                (Some(fault), _) => Error::Invalid(ErrorSubject::fault(endpoint, kind, &fault)),
+                (None, Some(reason)) => Error::MalformedEndpoint(reason, subject),
+                (None, None) => Error::Invalid(subject),
             },
             other => Error::with_subject(other, subject),
         }
@@ -300,6 +308,13 @@ impl fmt::Display for Error {
             }
             Error::MalformedEndpoint(reason, _) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
+            Error::UnknownTransport(_) if self.endpoint().is_some_and(|at| at.starts_with(NAME)) => {
+                if cfg!(feature = "names") {
+                    "no names file is set: set TAUT_NAMES to the path of one"
+                } else {
+                    "the library was built without names (feature names)"
+                }
+            }
             Error::UnknownTransport(_) => {
                 "the transport is not known, or not built in (wss and tls+tcp need the feature tls)"
             }

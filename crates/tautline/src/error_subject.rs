@@ -15,6 +15,8 @@ enum SubjectKind {
     Endpoint(Box<str>, &'static str),
     /// A sentence about a wrong argument.
     Sentence(Box<str>),
+    /// An endpoint, the kind of its socket, and a sentence about the fault.
+    Fault(Box<str>, &'static str, Box<str>),
 }
 
 impl ErrorSubject {
@@ -26,9 +28,13 @@ impl ErrorSubject {
         ErrorSubject(Some(Box::new(SubjectKind::Sentence(sentence))))
     }
 
+    pub(crate) fn fault(endpoint: &str, kind: &'static str, sentence: &str) -> Self {
+        ErrorSubject(Some(Box::new(SubjectKind::Fault(endpoint.into(), kind, sentence.into()))))
+    }
+
     pub(crate) fn endpoint(&self) -> Option<&str> {
         match self.0.as_deref()? {
-            SubjectKind::Endpoint(endpoint, _) => Some(endpoint),
+            SubjectKind::Endpoint(endpoint, _) | SubjectKind::Fault(endpoint, ..) => Some(endpoint),
             SubjectKind::Sentence(_) => None,
         }
     }
@@ -36,7 +42,7 @@ impl ErrorSubject {
     /// Returns the kind of the socket that the endpoint was passed to.
     pub(crate) fn socket(&self) -> Option<&'static str> {
         match self.0.as_deref()? {
-            SubjectKind::Endpoint(_, kind) => Some(kind),
+            SubjectKind::Endpoint(_, kind) | SubjectKind::Fault(_, kind, _) => Some(kind),
             SubjectKind::Sentence(_) => None,
         }
     }
@@ -44,7 +50,7 @@ impl ErrorSubject {
     pub(crate) fn as_sentence(&self) -> Option<&str> {
         match self.0.as_deref()? {
             SubjectKind::Endpoint(..) => None,
-            SubjectKind::Sentence(sentence) => Some(sentence),
+            SubjectKind::Sentence(sentence) | SubjectKind::Fault(.., sentence) => Some(sentence),
         }
     }
 }
@@ -54,6 +60,7 @@ impl fmt::Debug for ErrorSubject {
         match self.0.as_deref() {
             Some(SubjectKind::Endpoint(endpoint, _)) => endpoint.fmt(f),
             Some(SubjectKind::Sentence(sentence)) => sentence.fmt(f),
+            Some(SubjectKind::Fault(endpoint, _, sentence)) => write!(f, "{endpoint:?}, {sentence:?}"),
             None => f.write_str("_"),
         }
     }

@@ -24,6 +24,14 @@ fn errors_of_endpoints_name_them() {
             "the transport is not known, or not built in (wss and tls+tcp need the feature tls)",
         ),
         (
+            "name://orders",
+            push.connect("name://orders"),
+            match cfg!(feature = "names") {
+                true => "no names file is set: set TAUT_NAMES to the path of one",
+                false => "the library was built without names (feature names)",
+            },
+        ),
+        (
             "tcp://nosuch0:1",
             push.bind("tcp://nosuch0:1").map(drop),
             "there is no network interface or host of this name",
@@ -101,4 +109,31 @@ fn wrong_state_names_the_expected_step() {
     rep.recv().unwrap();
     receives(&mut rep, ExpectedStep::SendAnswer);
     assert_eq!(rep.recv().unwrap_err().to_string(), "REP must reply to the last request first");
+}
+
+#[test]
+#[cfg(feature = "tls")]
+fn fault_of_a_certificate_is_named() {
+    use tautline_testkit::certificates as with;
+    let [key_pem, cert_pem, trust_pem] = [103, 104, 105];
+    let context = Context::new();
+    let of = |options: &[(i32, &str)], endpoint: &str, connects: bool| {
+        let mut builder = Push::builder(&context);
+        for (number, pem) in options {
+            builder = builder.raw_option(*number, pem.as_bytes());
+        }
+        let mut push = builder.build().unwrap();
+        let outcome = if connects { push.connect(endpoint) } else { push.bind(endpoint).map(drop) };
+        let error = outcome.unwrap_err();
+        assert_eq!(error.endpoint(), Some(endpoint));
+        error.to_string()
+    };
+    for [bound, connected] in
+        [["tls+tcp://127.0.0.1:*", "tls+tcp://127.0.0.1:1"], ["wss://127.0.0.1:*", "wss://127.0.0.1:1"]]
+    {
+        let text = of(&[(cert_pem, with::SERVER), (key_pem, with::ENCRYPTED_KEY)], bound, false);
+        assert!(text.starts_with(&format!("{bound}: the key is encrypted")), "{text}");
+        let text = of(&[(trust_pem, with::P521_CA)], connected, true);
+        assert!(text.starts_with(&format!("{connected}: the key of a trusted certificate")), "{text}");
+    }
 }

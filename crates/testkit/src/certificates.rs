@@ -31,3 +31,15 @@ pub const OTHER_CLIENT_KEY: &str = include_str!("certificates/other-client-key.p
 pub const SELF_SIGNED: &str = include_str!("certificates/self-signed.pem");
 /// Key of [`SELF_SIGNED`].
 pub const SELF_SIGNED_KEY: &str = include_str!("certificates/self-signed-key.pem");
+/// Certificate authority with a P-521 key, which the library does not support.
+pub const P521_CA: &str = include_str!("certificates/p521-ca.pem");
+/// Key of [`P521_CA`].
+pub const P521_KEY: &str = include_str!("certificates/p521-key.pem");
+/// Certificate authority with an RSA key of 1024 bits, which the library does not support.
+pub const RSA_1024_CA: &str = include_str!("certificates/rsa-1024-ca.pem");
+/// Key of [`RSA_1024_CA`].
+pub const RSA_1024_KEY: &str = include_str!("certificates/rsa-1024-key.pem");
+/// [`SERVER_KEY`], encrypted with a passphrase (PKCS#8).
+pub const ENCRYPTED_KEY: &str = include_str!("certificates/encrypted-key.pem");
+/// [`RSA_1024_KEY`], encrypted with a passphrase (PKCS#1).
+pub const ENCRYPTED_RSA_KEY: &str = include_str!("certificates/encrypted-rsa-key.pem");

@@ -4,7 +4,7 @@
 //! [`super`] uses this file under its lock. Invariant: each timer stands in `queue` exactly once,
 //! under its own key.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{c_int, c_void};
 
 /// `zmq_timer_fn` of `zmq.h`.
@@ -39,6 +39,9 @@ struct Key {
 pub(super) struct Schedule {
     timers: HashMap<c_int, Timer>,
     queue: BTreeMap<Key, c_int>,
+    /// Timers cancelled since the last call that looked at the queue. As in libzmq, a reset of such
+    /// a timer succeeds without effect.
+    cancelled: HashSet<c_int>,
     /// Number of starts so far, first and repeated ones.
     starts: u64,
     last_id: c_int,
@@ -66,13 +69,16 @@ impl Schedule {
 
     /// Cancels a timer. Returns false if it does not exist.
     pub(super) fn cancel(&mut self, id: c_int) -> bool {
-        self.timers.remove(&id).is_some_and(|timer| self.queue.remove(&timer.key).is_some())
+        let Some(timer) = self.timers.remove(&id) else { return false };
+        self.queue.remove(&timer.key);
+        self.cancelled.insert(id);
+        true
     }
 
     /// Restarts the interval of a timer, with a new length if given. Returns false if the timer
-    /// does not exist.
+    /// does not exist. A timer that was just cancelled stays cancelled, but the result is true.
     pub(super) fn restart(&mut self, now: u64, id: c_int, interval_ms: Option<usize>) -> bool {
-        let Some(mut timer) = self.timers.remove(&id) else { return false };
+        let Some(mut timer) = self.timers.remove(&id) else { return self.cancelled.contains(&id) };
         self.queue.remove(&timer.key);
         timer.interval_ns = interval_ms.map_or(timer.interval_ns, nanos);
         timer.key = self.enqueue(now, timer.interval_ns, id);
@@ -82,13 +88,15 @@ impl Schedule {
 
     /// Returns the milliseconds until the next expiry, rounded up. A caller that waits that long
     /// finds the timer expired.
-    pub(super) fn remaining_ms(&self, now: u64) -> Option<u64> {
+    pub(super) fn remaining_ms(&mut self, now: u64) -> Option<u64> {
+        self.cancelled.clear();
         let (key, _) = self.queue.first_key_value()?;
         Some(key.expires_ns.saturating_sub(now).div_ceil(1_000_000))
     }
 
     /// Starts a run. The result is for [`Schedule::next_due`].
-    pub(super) fn begin_run(&self) -> Run {
+    pub(super) fn begin_run(&mut self) -> Run {
+        self.cancelled.clear();
         Run(self.starts)
     }
 
@@ -110,6 +118,7 @@ impl Schedule {
     pub(super) fn clear(&mut self) {
         self.timers.clear();
         self.queue.clear();
+        self.cancelled.clear();
     }
 
     fn enqueue(&mut self, now: u64, interval_ns: u64, id: c_int) -> Key {
@@ -200,6 +209,24 @@ mod tests {
         assert!(!schedule.cancel(id));
         assert_eq!(run(&mut schedule, 10 * MS), []);
         assert_ne!(add(&mut schedule, 0, 1), id);
+    }
+
+    #[test]
+    fn reset_of_a_timer_just_cancelled_has_no_effect() {
+        for executes in [true, false] {
+            let mut schedule = Schedule::default();
+            let id = add(&mut schedule, 0, 1);
+            assert!(schedule.cancel(id));
+            assert!(schedule.restart(0, id, None) && schedule.restart(0, id, Some(7)));
+            assert!(!schedule.cancel(id));
+            if executes {
+                assert_eq!(run(&mut schedule, 10 * MS), []);
+            } else {
+                assert_eq!(schedule.remaining_ms(0), None);
+            }
+            assert!(!schedule.restart(0, id, None));
+            assert_eq!((run(&mut schedule, 10 * MS), schedule.remaining_ms(0)), (vec![], None));
+        }
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! NATS servers, and the login of the bridge.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use async_nats::ServerAddr;
+use tautline_names::file::open;
 use toml::Spanned;
 
 use super::{Lines, file};
 use crate::fault::BridgeError;
+
+/// Byte order mark of UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// NATS servers, and the login of the bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,9 +118,13 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, BridgeError> {
 }
 
 fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, BridgeError> {
-    let ca = raw.ca.map(|path| readable(path, lines)).transpose()?.map(|(_, path)| path);
+    let pem = |path: Spanned<PathBuf>| {
+        let (line, path) = lines.take(path);
+        check_pem(&path).map(|()| path).map_err(|fault| BridgeError::new(line, fault))
+    };
+    let ca = raw.ca.map(pem).transpose()?;
     let identity = match (raw.certificate, raw.key) {
-        (Some(certificate), Some(key)) => Some((readable(certificate, lines)?.1, readable(key, lines)?.1)),
+        (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => {
             return Err(BridgeError::new(lines.take(one).0, "`certificate` and `key` need each other"));
@@ -124,10 +133,23 @@ fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, BridgeError> {
     Ok(Tls { ca, identity })
 }
 
+/// Checks that the NATS client can read a file of certificates or keys. The client skips the first
+/// one behind a byte order mark without an error.
+pub fn check_pem(path: &Path) -> Result<(), String> {
+    let mut begin = Vec::new();
+    let read = open(path).and_then(|file| file.take(BOM.len() as u64).read_to_end(&mut begin));
+    let path = path.display();
+    read.map_err(|error| format!("{path}: {error}"))?;
+    match &begin[..] == BOM {
+        true => Err(format!("{path}: the file begins with a byte order mark: save it as UTF-8 without one")),
+        false => Ok(()),
+    }
+}
+
 /// Checks that a file can be read.
 fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), BridgeError> {
     let (line, path) = lines.take(path);
-    match tautline_names::file::open(&path) {
+    match open(&path) {
         Ok(_) => Ok((line, path)),
         Err(error) => Err(BridgeError::new(line, format!("{}: {error}", path.display()))),
     }

@@ -143,3 +143,12 @@ fn files_that_are_pipes_are_refused() {
         assert!(fault.to_string().contains("regular file"), "{fault}");
     }
 }
+
+#[test]
+fn byte_order_mark_before_a_certificate_is_a_fault() {
+    let file = std::env::temp_dir().join(format!("tautline-bridge-mark-{}", std::process::id()));
+    std::fs::write(&file, "\u{feff}-----BEGIN CERTIFICATE-----\n").unwrap();
+    let fault = Config::parse(&format!("{NATS}tls = {{ ca = {file:?} }}\n")).unwrap_err();
+    std::fs::remove_file(&file).unwrap();
+    assert!(fault.line == 3 && fault.to_string().contains("begins with a byte order mark"), "{fault}");
+}

@@ -45,14 +45,13 @@ pub fn run(mut job: Job) -> Result<()> {
         socket.subscribe(topic)?;
     }
     for endpoint in &job.endpoints {
-        let failed = |error| Failure::endpoint(&endpoint.address, error);
         if endpoint.bind {
-            let bound = socket.bind(&endpoint.address).map_err(failed)?;
+            let bound = socket.bind(&endpoint.address)?;
             if bound != endpoint.address && !job.quiet {
                 notice!("bound to {bound}");
             }
         } else {
-            socket.connect(&endpoint.address).map_err(failed)?;
+            socket.connect(&endpoint.address)?;
         }
     }
     let lasting = job.lasting.map(|time| Lasting { time, until: Instant::now() + time });

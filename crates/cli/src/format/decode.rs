@@ -78,7 +78,7 @@ impl Decoder {
     }
 
     /// Returns the next message, or `None` if more bytes are needed.
-    pub fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
+    pub fn next_message(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
         loop {
             let rest = &self.buffer[self.at..];
             if rest.is_empty() {
@@ -300,12 +300,12 @@ mod tests {
         let mut messages = Vec::new();
         for piece in input.chunks(step) {
             decoder.push(piece);
-            while let Some(message) = decoder.next()? {
+            while let Some(message) = decoder.next_message()? {
                 messages.push(message);
             }
         }
         decoder.end();
-        while let Some(message) = decoder.next()? {
+        while let Some(message) = decoder.next_message()? {
             messages.push(message);
         }
         assert!(decoder.is_done());

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tautline_testkit::certificates;
 
 use crate::observed::{World, answer_one, trouble};
 use crate::support::{Running, TempDir, run, start, test};
@@ -79,9 +80,31 @@ fn missing_and_wrong_files_are_told() {
         let other = path("other");
         std::fs::write(&other, "sesame-open").unwrap();
         let ended = run(&["pull", AT, "--tls-cert", CERTIFICATE, "--tls-key", &other]);
-        ended.failed(1, &[&other, "the file contains no PEM"]);
+        ended.failed(1, &[&format!("{other}: there is no key in PEM")]);
         assert!(!ended.err.contains("sesame"));
-        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are invalid"]);
+        let no_certificate = format!("{KEY}: there is no certificate in PEM");
+        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &[&no_certificate]);
+        let trust = |file: &str| run(&["push", "wss://127.0.0.1:1/path", "x", "--tls-trust", file]);
+        trust(KEY).failed(1, &[&format!("{KEY}: there is no trusted certificate in PEM")]);
+        std::fs::write(&other, certificates::P521_CA).unwrap();
+        trust(&other).failed(1, &[&other, "the key of a trusted certificate is not supported"]);
+        trust("/dev/zero").failed(1, &["/dev/zero: it is not a regular file"]);
+        for (key, text) in [
+            (certificates::ENCRYPTED_KEY, "the key is encrypted"),
+            (certificates::P521_KEY, "the key is not supported"),
+            (certificates::SERVER_KEY, "the key does not match the certificate"),
+        ] {
+            std::fs::write(&other, key).unwrap();
+            let ended = run(&["pull", AT, "--tls-cert", CERTIFICATE, "--tls-key", &other]);
+            ended.failed(1, &[&format!("{other}: {text}")]);
+        }
+        let policy = path("policy.toml");
+        let wrap = format!("certificate = \"{CERTIFICATE}\"\nkey = \"{other}\"\ntrust = \"{KEY}\"\n");
+        std::fs::write(&policy, format!("[wraps.x]\nprotocol = \"tls\"\n{wrap}")).unwrap();
+        let mismatch = format!("{other}: the key does not match");
+        run(&["policy", &policy]).failed(1, &[&mismatch, "there is no trusted certificate in PEM"]);
+        let ended = run(&["push", "wss://127.0.0.1:1/path", "x", "--tls-name", "no name"]);
+        ended.failed(1, &["wss://127.0.0.1:1/path: the name of the server is not valid in a certificate"]);
     });
 }
 
@@ -163,7 +186,7 @@ fn a_collector_that_is_not_trusted_gets_nothing() {
         let file = folder.path().join("text");
         std::fs::write(&file, "sesame-open").unwrap();
         let ended = world.run(&["metrics", "--otlp", &url, "--otlp-trust", file.to_str().unwrap()]);
-        ended.failed(1, &["the file contains no certificates", "PEM file"]);
+        ended.failed(1, &["there is no trusted certificate in PEM", "PEM file"]);
         world
             .run(&["metrics", "--otlp", &url, "--otlp-trust", "/missing"])
             .failed(1, &["/missing", "No such file"]);

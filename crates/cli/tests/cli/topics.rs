@@ -63,6 +63,38 @@ fn a_space_is_a_name_that_all_find() {
 }
 
 #[test]
+fn missing_names_file_is_named() {
+    test("missing_names_file_is_named", || {
+        let failed = |names: Option<&str>, code, text: &str| {
+            for args in [&["topics", "pub", "a", "b"][..], &["push", "name://orders", "x"]] {
+                let mut command = taut(args);
+                command.env_remove("TAUT_NAMES").envs(names.map(|names| ("TAUT_NAMES", names)));
+                Running::start(command).end().failed(code, &[text]);
+            }
+        };
+        failed(None, 2, "set TAUT_NAMES to the path of one");
+        failed(Some("/nonexistent/names"), 1, ": names /nonexistent/names: No such file");
+        failed(Some("/dev/zero"), 1, ": names /dev/zero: it is not a regular file");
+    });
+}
+
+#[test]
+fn endpoint_that_programs_refuse_is_a_fault_of_the_names_file() {
+    test("endpoint_that_programs_refuse_is_a_fault_of_the_names_file", || {
+        let folder = TempDir::new();
+        let names = folder.path().join("names.toml");
+        let of = |endpoint: &str| {
+            std::fs::write(&names, format!("[names]\norders = \"{endpoint}\"\n")).unwrap();
+            run(&["names", "--file", names.to_str().unwrap()])
+        };
+        assert!(of("tcp://a:1").text().contains("tcp://a:1"));
+        for wrong in ["tcp://a", "tcp://a:0", "tcp://*:1", "a:1"] {
+            of(wrong).failed(1, &[": line 2: `orders` must list endpoints"]);
+        }
+    });
+}
+
+#[test]
 fn invalid_topics_and_patterns_are_refused() {
     test("invalid_topics_and_patterns_are_refused", || {
         run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is not a valid topic"]);

@@ -45,6 +45,13 @@ pub(crate) fn directory(context: &Context) -> Option<&Arc<Directory>> {
     context.0.directory.get()
 }
 
+/// Returns the fault of the names file that `TAUT_NAMES` names, if it has one. Every bind and
+/// connect to a name fails then, and the fault is reported on standard error.
+#[cfg(feature = "names")]
+pub(crate) fn names_fault() -> Option<&'static str> {
+    Directory::environment_fault()
+}
+
 /// The bound inproc names of a context.
 #[cfg(feature = "names")]
 pub(crate) fn bound_inproc_names(context: &Context) -> Arc<dyn InprocSockets> {

@@ -25,7 +25,7 @@ pub(super) const TAUTLINE_POLICY: i32 = 0x5441_0008;
 #[cfg(feature = "names")]
 pub(super) const TAUTLINE_NAMES: i32 = 0x5441_0009;
 
-/// Highest value of ZMQ_MAX_SOCKETS.
+/// Value of ZMQ_SOCKET_LIMIT. As in libzmq, ZMQ_MAX_SOCKETS may be larger.
 const SOCKET_LIMIT: i32 = 65_535;
 
 /// The options of one context.
@@ -62,11 +62,11 @@ impl Default for Settings {
 
 impl Settings {
     pub(super) fn set(&mut self, option: i32, value: i32) -> Result<(), Error> {
-        let flag = || if matches!(value, 0 | 1) { Ok(value == 1) } else { Err(Error::Invalid) };
         let at_least = |least: i32| if value >= least { Ok(value) } else { Err(Error::Invalid) };
+        let flag = || at_least(0).map(|value| value != 0);
         match option {
             IO_THREADS => self.io_threads = at_least(0)?,
-            MAX_SOCKETS if value <= SOCKET_LIMIT => self.max_sockets = at_least(1)?,
+            MAX_SOCKETS => self.max_sockets = at_least(1)?,
             SOCKET_LIMIT_OR_THREAD_PRIORITY => self.priority = at_least(0)?,
             THREAD_SCHED_POLICY => self.policy = at_least(0)?,
             MAX_MSGSZ => self.max_msgsz = at_least(0)?,
@@ -76,7 +76,7 @@ impl Settings {
                 let index = self.affinity.iter().position(|known| *known == cpu).ok_or(Error::Invalid)?;
                 self.affinity.remove(index);
             }
-            THREAD_NAME_PREFIX => self.name_prefix = at_least(0)?.to_string().into_bytes(),
+            THREAD_NAME_PREFIX => self.name_prefix = value.to_string().into_bytes(),
             ZERO_COPY_RECV => self.zero_copy = flag()?,
             IPV6 => self.ipv6 = flag()?,
             BLOCKY => self.blocky = flag()?,
@@ -163,6 +163,32 @@ impl Settings {
             name: format!("{prefix}ZMQbg/IO/{index}"),
             scheduling,
             affinity: self.affinity.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_values_are_those_of_libzmq() {
+        let set = |option, value| {
+            let mut settings = Settings::default();
+            settings.set(option, value).and_then(|()| settings.get(option))
+        };
+        for option in [ZERO_COPY_RECV, IPV6, BLOCKY] {
+            for (value, read) in [(0, 0), (1, 1), (2, 1), (5, 1), (i32::MAX, 1)] {
+                assert_eq!(set(option, value), Ok(read), "option {option}");
+            }
+            assert_eq!(set(option, -1), Err(Error::Invalid), "option {option}");
+        }
+        for value in [1, SOCKET_LIMIT, SOCKET_LIMIT + 1, i32::MAX] {
+            assert_eq!(set(MAX_SOCKETS, value), Ok(value));
+        }
+        assert_eq!((set(MAX_SOCKETS, 0), set(MAX_SOCKETS, -1)), (Err(Error::Invalid), Err(Error::Invalid)));
+        for value in [i32::MIN, -1, 0, 7] {
+            assert_eq!(set(THREAD_NAME_PREFIX, value), Ok(value));
         }
     }
 }

@@ -29,6 +29,8 @@ use tautline_proto::socks::{Request, Socks};
 
 /// Event value: no descriptor was closed.
 const NO_FD: u32 = u32::MAX;
+/// Longest wait before a retry: the value of its event is a C int.
+const LONGEST_WAIT: Duration = Duration::from_millis(i32::MAX as u64);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -467,7 +469,7 @@ impl Dialer {
             let way = state.attempts.get_or_insert_default();
             let wait = match self.options.reconnect_interval_max {
                 Some(max) => way.interval.map_or(base, |last| last * 2).min(max),
-                None => base + jitter(base),
+                None => with_jitter(base),
             };
             way.interval = Some(wait);
             way.attempt = Attempt::Waiting;
@@ -524,14 +526,15 @@ impl Dialer {
     }
 }
 
-/// Returns a random part of `base`, so that the peers of a restarted server do not reconnect all at
+/// Adds a random part of `base`, so that the peers of a restarted server do not reconnect all at
 /// once.
-fn jitter(base: Duration) -> Duration {
+fn with_jitter(base: Duration) -> Duration {
     let mut bytes = [0; 4];
     if tautline_io::random::fill(&mut bytes).is_err() {
-        return Duration::ZERO;
+        return base;
     }
-    base.mul_f64(f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0))
+    let part = f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0);
+    (base + base.mul_f64(part)).min(LONGEST_WAIT)
 }
 
 impl EventSource for Dialer {
@@ -582,4 +585,18 @@ pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error>
     endpoint.check_connect()?;
     transport::carrying(endpoint, options)?;
     transport::route(endpoint, options).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_interval_with_jitter_stays_a_c_int() {
+        for _ in 0..100 {
+            assert_eq!(with_jitter(LONGEST_WAIT), LONGEST_WAIT);
+            let wait = with_jitter(Duration::from_millis(100));
+            assert!(wait >= Duration::from_millis(100) && wait < Duration::from_millis(200));
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //! authority whose file is removed is no longer trusted.
 
 use std::fmt;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::reload::{Read, ReloadedValue};
@@ -17,10 +17,11 @@ use crate::options::Options;
 use crate::stderr_report;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{CarrierFactory, tls};
+use tautline_policy::file::append;
 use tautline_policy::keys::is_out_of_resources;
 use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
-use tautline_proto::tls::{BadCredentials, Identity, TlsConfig, Versions, has_certificates};
+use tautline_proto::tls::{CredentialPart, Identity, TlsConfig, Versions, trusted_certificates};
 
 /// Maximum size of a file in bytes: room for as many certificates as a system trusts.
 const LONGEST: u64 = 1 << 20;
@@ -61,6 +62,25 @@ struct Authorities {
     pem: Vec<u8>,
     /// Files that are not trusted, with the reasons.
     faults: Vec<String>,
+}
+
+/// Returns the faults of the files of a wrap, for `taut policy`.
+pub fn certificate_faults(files: &TlsWrap) -> Vec<String> {
+    let mut faults = Vec::new();
+    if files.certificate.is_some() {
+        faults.extend(own(files, &TlsRole::Server).err());
+    }
+    let trust = match &files.trust {
+        Some(TlsTrust::File(path)) => Some(path),
+        _ => None,
+    };
+    for path in trust.into_iter().chain(&files.clients) {
+        match authorities(path) {
+            Ok((found, _)) => faults.extend(found.faults),
+            Err(error) => faults.push(format!("{}: {error}", path.display())),
+        }
+    }
+    faults
 }
 
 impl Certificates {
@@ -219,7 +239,7 @@ fn own(files: &TlsWrap, side: &TlsRole) -> Read<Own> {
     let pem = |path: &Option<PathBuf>| {
         let mut pem = Secret::new(Vec::new());
         if let Some(path) = path {
-            append(path, &mut pem).map_err(|error| format!("{}: {error}", path.display()))?;
+            append(path, LONGEST, &mut pem).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok::<_, String>(pem)
     };
@@ -245,10 +265,11 @@ fn config(files: &TlsWrap, side: &TlsRole, own: &Own, authorities: &[u8]) -> Res
         }
     };
     config.map_err(|fault| {
-        let path = match fault {
-            BadCredentials::Trust => side.authorities(files),
-            BadCredentials::Key => files.key.as_ref(),
-            _ => files.certificate.as_ref(),
+        let path = match fault.part() {
+            CredentialPart::Certificate => files.certificate.as_ref(),
+            CredentialPart::Key => files.key.as_ref(),
+            CredentialPart::Trust => side.authorities(files),
+            CredentialPart::Name => None,
         };
         path.map_or_else(|| fault.to_string(), |path| format!("{}: {fault}", path.display()))
     })
@@ -286,13 +307,15 @@ fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
     }
     for file in files {
         let mut pem = Vec::new();
-        let fault = match append(&file, &mut pem) {
-            Ok(()) if has_certificates(&pem) => {
-                all.pem.append(&mut pem);
-                all.pem.push(b'\n');
-                continue;
-            }
-            Ok(()) => BadCredentials::Trust.to_string(),
+        let fault = match append(&file, LONGEST, &mut pem) {
+            Ok(()) => match trusted_certificates(&pem) {
+                Ok(_) => {
+                    all.pem.append(&mut pem);
+                    all.pem.push(b'\n');
+                    continue;
+                }
+                Err(fault) => fault.to_string(),
+            },
             Err(error) if error.kind() == ErrorKind::InvalidData => error.to_string(),
             Err(error) if !is_folder || is_out_of_resources(&error) => return Err(error),
             Err(error) => {
@@ -303,15 +326,4 @@ fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
         all.faults.push(format!("{}: {fault}", file.display()));
     }
     Ok((all, is_whole))
-}
-
-fn append(path: &Path, all: &mut Vec<u8>) -> std::io::Result<()> {
-    let file = tautline_policy::file::open(path)?;
-    // Reserve the memory at once, so that no copy of a key is left in memory.
-    all.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
-    let length = file.take(LONGEST + 1).read_to_end(all)?;
-    if length as u64 > LONGEST {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));
-    }
-    Ok(())
 }

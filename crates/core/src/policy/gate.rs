@@ -106,8 +106,7 @@ impl Gate {
                 counts.allowance = rest;
                 None
             }
-            None if limit == 0 => Some(Duration::from_secs(1)),
-            None => Some(Duration::from_nanos((ONE - counts.allowance).div_ceil(limit).max(1))),
+            None => Some(Duration::from_nanos((ONE - counts.allowance).div_ceil(limit.max(1)).max(1))),
         }
     }
 

@@ -5,11 +5,16 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::sync::Arc;
 use crate::transport::CarrierFactory;
-use tautline_policy::Wrap;
+use tautline_policy::{TlsWrap, Wrap};
 
 /// Without TLS there are no certificates.
 #[derive(Debug)]
 pub(crate) enum Certificates {}
+
+/// Returns no faults: without TLS, the wrap itself fails.
+pub fn certificate_faults(_: &TlsWrap) -> Vec<String> {
+    Vec::new()
+}
 
 impl Certificates {
     pub(super) fn open(_: &Wrap, _: &PolicyRequest<'_>) -> Result<Arc<Self>, String> {

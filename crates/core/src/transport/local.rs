@@ -53,7 +53,7 @@ pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<Socket
         Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
         Host::Wildcard => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
         Host::Literal(address, zone) => {
-            let address = literal(*address, zone.as_deref(), port)?;
+            let address = literal(*address, zone.as_deref(), port, ipv6)?;
             if address.is_ipv6() && !ipv6 { Err(Error::NoDevice) } else { Ok(address) }
         }
         Host::Name(name) => match of_interface(name, port, ipv6) {
@@ -64,9 +64,18 @@ pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<Socket
 }
 
 /// The address of a literal, with its zone. Fails with Invalid if the zone is not the name or
-/// number of an interface.
-pub(super) fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr, Error> {
+/// number of an interface. Without `ipv6`, an IPv4-mapped address means its IPv4 address, as in
+/// libzmq.
+pub(super) fn literal(
+    address: IpAddr,
+    zone: Option<&str>,
+    port: u16,
+    ipv6: bool,
+) -> Result<SocketAddr, Error> {
     match address {
+        IpAddr::V6(mapped) if !ipv6 && zone.is_none() && mapped.to_ipv4_mapped().is_some() => {
+            Ok((address.to_canonical(), port).into())
+        }
         IpAddr::V4(address) => Ok((address, port).into()),
         IpAddr::V6(address) => {
             let scope = zone.map(|zone| resolve::parse_scope(zone).ok_or(Error::Invalid)).transpose()?;

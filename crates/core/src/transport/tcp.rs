@@ -113,7 +113,7 @@ fn hop(tcp: &TcpEndpoint, options: &Options) -> Result<Hop, Error> {
     let port = tcp.port.number();
     let address = match &tcp.host {
         Host::Wildcard => return Err(Error::Invalid),
-        Host::Literal(address, zone) => literal(*address, zone.as_deref(), port)?,
+        Host::Literal(address, zone) => literal(*address, zone.as_deref(), port, options.ipv6)?,
         Host::Name(host) => match parse_literal(host, port) {
             Some(address) => address,
             None => {

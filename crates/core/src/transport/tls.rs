@@ -28,7 +28,7 @@ pub(super) fn listen(
     options: &Options,
 ) -> Option<Result<Bound, Failed>> {
     let address = tcp::of(endpoint, SCHEME)?;
-    Some(server(options, Versions::Tls13).map_err(Failed::from).and_then(|config| {
+    Some(server(options, Versions::Tls13).map_err(|fault| invalid(fault).into()).and_then(|config| {
         let carrying = direct(options, Arc::new(move || config.clone()))?;
         let mut bound = tcp::listen_tcp(address, at, options)?;
         bound.endpoint = format!("{SCHEME}://{}", bound.listener.local_address()?);
@@ -55,7 +55,8 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
     // A client without its own authorities trusts the system's, as usual for TLS clients.
     let system = options.wss_trust_system || options.wss_trust_pem.is_empty();
     Some(asked(options).and_then(|name| {
-        let config = client(options, system, Some(name.unwrap_or(&host)), &host, Versions::Tls13)?;
+        let config =
+            client(options, system, Some(name.unwrap_or(&host)), &host, Versions::Tls13).map_err(invalid)?;
         direct(options, Arc::new(move || config.clone()))
     }))
 }
@@ -101,10 +102,21 @@ pub(crate) fn host(endpoint: &Endpoint) -> Option<String> {
 }
 
 /// Configuration of a server.
-pub(super) fn server(options: &Options, versions: Versions) -> Result<TlsConfig, Error> {
+pub(super) fn server(options: &Options, versions: Versions) -> Result<TlsConfig, BadCredentials> {
     let own = Identity { certificates: &options.wss_cert_pem, key: &options.wss_key_pem };
     let clients = Some(&options.wss_trust_pem[..]).filter(|pem| !pem.is_empty());
-    TlsConfig::server(own, clients, versions).map_err(invalid)
+    TlsConfig::server(own, clients, versions)
+}
+
+/// Returns the fault of the certificates, or of the name of the server, for an endpoint with TLS.
+pub(crate) fn fault(endpoint: &Endpoint, connecting: bool, options: &Options) -> Option<BadCredentials> {
+    let address = tcp::of(endpoint, SCHEME)
+        .or_else(|| ws::of(endpoint, super::wss::SCHEME).map(|address| &address.tcp))?;
+    if !connecting {
+        return server(options, Versions::Tls13).err();
+    }
+    let Ok(name) = asked(options) else { return Some(BadCredentials::Name) };
+    client(options, false, name, &host_of(address), Versions::Tls13).err()
 }
 
 /// Configuration of a client that connects to `host`. The server has to prove `name`, if it is
@@ -115,11 +127,11 @@ pub(super) fn client(
     name: Option<&str>,
     host: &str,
     versions: Versions,
-) -> Result<TlsConfig, Error> {
+) -> Result<TlsConfig, BadCredentials> {
     let own = Identity { certificates: &options.wss_cert_pem, key: &options.wss_key_pem };
     let own = Some(own).filter(|own| !own.certificates.is_empty() || !own.key.is_empty());
     let further = if system { of_system() } else { Vec::new() };
-    TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions).map_err(invalid)
+    TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions)
 }
 
 /// The certificates that the system trusts. Empty if the environment names other certificates for a

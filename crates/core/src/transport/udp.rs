@@ -63,7 +63,9 @@ pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datag
     }
     let destination = match &endpoint.target.host {
         Host::Wildcard => return Err(Error::Invalid),
-        Host::Literal(address, zone) => Destination::Known(literal(*address, zone.as_deref(), port)?),
+        Host::Literal(address, zone) => {
+            Destination::Known(literal(*address, zone.as_deref(), port, options.ipv6)?)
+        }
         Host::Name(name) => match parse_literal(name, port) {
             Some(address) => Destination::Known(address),
             None => {

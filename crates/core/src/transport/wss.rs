@@ -22,7 +22,9 @@ pub(super) fn listen(
     options: &Options,
 ) -> Option<Result<Bound, Failed>> {
     let address = ws::of(endpoint, SCHEME)?;
-    let carrying = tls::server(options, VERSIONS).and_then(|config| carry(Role::Server, config, options));
+    let carrying = tls::server(options, VERSIONS)
+        .map_err(tls::invalid)
+        .and_then(|config| carry(Role::Server, config, options));
     Some(
         carrying
             .map_err(Failed::from)
@@ -46,7 +48,8 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
     let address = ws::of(endpoint, SCHEME)?;
     let host = tls::host_of(&address.tcp);
     Some(asked(&host, options).and_then(|name| {
-        let config = tls::client(options, options.wss_trust_system, name, &host, VERSIONS)?;
+        let config =
+            tls::client(options, options.wss_trust_system, name, &host, VERSIONS).map_err(tls::invalid)?;
         carry(ws::client(address, PORT), config, options)
     }))
 }

@@ -119,7 +119,7 @@ fn query_tcp(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// True if a message is an answer to this question.
-fn is_answer_to(message: &[u8], question: &[u8]) -> bool {
+pub(super) fn is_answer_to(message: &[u8], question: &[u8]) -> bool {
     let (Some(asked), true) = (question.get(HEADER..), has_flag(message, PacketFlag::RESPONSE)) else {
         return false;
     };

@@ -239,6 +239,37 @@ fn failed_target_lookup_keeps_the_other_targets() {
 }
 
 #[test]
+fn failed_lookup_of_one_family_keeps_the_other() {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    // Kind of the query that the server refuses. 0: none.
+    static REFUSED: AtomicU16 = AtomicU16::new(0);
+    let says: Says = |_, kind| match kind {
+        QTYPE::TYPE(kind) if u16::from(kind) == REFUSED.load(Ordering::SeqCst) => {
+            (RCODE::Refused, Vec::new())
+        }
+        QTYPE::TYPE(TYPE::A) => (RCODE::NoError, vec![(60, a(1))]),
+        QTYPE::TYPE(TYPE::AAAA) => {
+            (RCODE::NoError, vec![(60, RData::AAAA(AAAA { address: Ipv6Addr::LOCALHOST.into() }))])
+        }
+        _ => (RCODE::NoError, Vec::new()),
+    };
+    let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port: Some(5), both_families: true };
+    let names = NamesConfig { dns: Some(dns), ..NamesConfig::default() };
+    let by_dns = DnsResolver::new();
+    let ask = |refused: u16| {
+        REFUSED.store(refused, Ordering::SeqCst);
+        by_dns.resolve(&names, "orders").unwrap()
+    };
+    let first = ask(TYPE::AAAA.into());
+    assert_eq!(endpoints(&first), ["tcp://10.0.0.1:5"]);
+    assert_eq!(first.fresh_for, NOTHING);
+    let both = ["tcp://10.0.0.1:5", "tcp://[::1]:5"];
+    assert_eq!(endpoints(&ask(0)), both);
+    assert_eq!(endpoints(&ask(TYPE::AAAA.into())), both);
+    assert_eq!(endpoints(&ask(TYPE::A.into())), both);
+}
+
+#[test]
 fn a_service_that_is_not_there_is_not_looked_for_elsewhere() {
     for says in [
         (|name, kind| match (name, kind) {

@@ -5,38 +5,116 @@ use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion, version};
 
 use super::identity::{CertificateChooser, Identity};
+use super::pem;
 use super::verifier::{Clients, Servers, Trusted};
 
 /// Fault in the given certificates, keys or names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadCredentials {
-    /// There is no certificate, or one is invalid.
+    /// There is no certificate.
+    NoCertificate,
+    /// A certificate is malformed.
     Certificate,
-    /// There is no key, or no usable key.
+    /// A certificate has another form than `-----BEGIN CERTIFICATE-----`.
+    CertificateForm,
+    /// The key belongs to a certificate that is not the first one.
+    Order,
+    /// There is no key.
+    NoKey,
+    /// The key is malformed.
     Key,
+    /// The key is encrypted with a passphrase.
+    EncryptedKey,
+    /// The key is of an unsupported kind.
+    KeyKind,
     /// The key belongs to another certificate.
     KeyMismatch,
-    /// The text of the trusted certificates has no certificate, or an invalid one.
+    /// There is no trusted certificate.
+    NoTrust,
+    /// A trusted certificate is malformed.
     Trust,
+    /// A trusted certificate has another form than `-----BEGIN CERTIFICATE-----`.
+    TrustForm,
+    /// A trusted certificate has a key of an unsupported kind.
+    TrustKind,
     /// No certificate can have this name.
     Name,
+}
+
+/// Part of the credentials with a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialPart {
+    /// The own certificates.
+    Certificate,
+    /// The own key.
+    Key,
+    /// The trusted certificates.
+    Trust,
+    /// The name of the server.
+    Name,
+}
+
+impl BadCredentials {
+    /// Returns the part with the fault.
+    pub fn part(self) -> CredentialPart {
+        use BadCredentials::*;
+        match self {
+            NoCertificate | Certificate | CertificateForm | Order => CredentialPart::Certificate,
+            NoKey | Key | EncryptedKey | KeyKind | KeyMismatch => CredentialPart::Key,
+            NoTrust | Trust | TrustForm | TrustKind => CredentialPart::Trust,
+            Name => CredentialPart::Name,
+        }
+    }
+
+    /// Converts a fault of certificates into the same fault of trusted certificates.
+    pub(super) fn of_trusted(self) -> Self {
+        match self {
+            Self::NoCertificate => Self::NoTrust,
+            Self::Certificate => Self::Trust,
+            Self::CertificateForm => Self::TrustForm,
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for BadCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Certificate => "the certificate is missing or not valid PEM",
-            Self::Key => "the key is missing, not valid PEM, or of an unsupported kind",
+            Self::NoCertificate => "there is no certificate in PEM",
+            Self::Certificate => "a certificate is malformed",
+            Self::CertificateForm => {
+                "a certificate has an unsupported form: convert it to BEGIN CERTIFICATE, for example with \
+                 `openssl x509`"
+            }
+            Self::Order => {
+                "the first certificate is not the one of the key: put that one first, and its issuers behind it"
+            }
+            Self::NoKey => "there is no key in PEM",
+            Self::Key => "the key is malformed",
+            Self::EncryptedKey => {
+                "the key is encrypted: remove its passphrase, for example with `openssl pkey`"
+            }
+            Self::KeyKind => {
+                "the key is not supported: use ECDSA with P-256 or P-384, Ed25519, or RSA with 2048 to 4096 bits"
+            }
             Self::KeyMismatch => "the key does not match the certificate",
-            Self::Trust => "the trusted certificates are missing, or one of them is not valid PEM",
+            Self::NoTrust => "there is no trusted certificate in PEM",
+            Self::Trust => "a trusted certificate is malformed",
+            Self::TrustForm => {
+                "a trusted certificate has an unsupported form: convert it to BEGIN CERTIFICATE, for example \
+                 with `openssl x509`"
+            }
+            Self::TrustKind => {
+                "the key of a trusted certificate is not supported: use ECDSA with P-256 or P-384, Ed25519, \
+                 or RSA with 2048 to 8192 bits"
+            }
             Self::Name => "the name of the server is not valid in a certificate",
         })
     }
@@ -76,7 +154,7 @@ pub(super) enum Side {
     Client { config: Arc<ClientConfig>, name: ServerName<'static> },
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
@@ -171,14 +249,11 @@ impl TlsConfig {
     }
 }
 
-/// True if a text in PEM has certificates, and all of them are well formed.
-pub fn has_certificates(pem: &[u8]) -> bool {
-    certificates_in(pem).is_some()
-}
-
-/// Returns the certificates of a text in PEM, or `None` if it has no certificate or a malformed
-/// one.
-pub(super) fn certificates_in(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
-    (!certificates.is_empty()).then_some(certificates)
+/// Returns the certificates of a text in PEM, at least one, if peers can be verified with each of
+/// them.
+///
+/// # Errors
+/// Returns [`BadCredentials`] of the trusted certificates.
+pub fn trusted_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, BadCredentials> {
+    pem::trusted(pem, &provider())
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
-use super::config::{BadCredentials, certificates_in};
+use super::config::{BadCredentials, provider};
+use super::pem;
 
 /// A certificate and its key, both in PEM.
 ///
@@ -26,27 +26,35 @@ pub struct Identity<'a> {
 }
 
 impl Identity<'_> {
+    /// Checks that an end of TLS can show this certificate.
+    ///
+    /// # Errors
+    /// Returns [`BadCredentials`] of the certificate or the key.
+    pub fn check(&self) -> Result<(), BadCredentials> {
+        self.read(&provider()).map(drop)
+    }
+
     /// Returns each certificate that has a key, with its chain, in the order of the text.
     pub(super) fn read(&self, provider: &CryptoProvider) -> Result<CertificateChooser, BadCredentials> {
-        let certificates = certificates_in(self.certificates).ok_or(BadCredentials::Certificate)?;
+        let certificates = pem::certificates(self.certificates)?;
         let mut keys = Vec::new();
-        for key in PrivateKeyDer::pem_slice_iter(self.key) {
-            let key = key.map_err(|_| BadCredentials::Key)?;
-            keys.push(provider.key_provider.load_private_key(key).map_err(|_| BadCredentials::Key)?);
+        for key in pem::keys(self.key)? {
+            keys.push(provider.key_provider.load_private_key(key).map_err(|_| BadCredentials::KeyKind)?);
         }
-        if keys.is_empty() {
-            return Err(BadCredentials::Key);
-        }
-        let mut shows: Vec<CertifiedKey> = Vec::new();
-        for certificate in certificates {
+        let with_key = |certificate: &CertificateDer<'static>| {
             let with = |key: &Arc<_>| CertifiedKey::new(vec![certificate.clone()], Arc::clone(key));
-            match (keys.iter().map(with).find(|both| both.keys_match().is_ok()), shows.last_mut()) {
+            keys.iter().map(with).find(|both| both.keys_match().is_ok())
+        };
+        let mut shows: Vec<CertifiedKey> = Vec::new();
+        for (index, certificate) in certificates.iter().enumerate() {
+            match (with_key(certificate), shows.last_mut()) {
                 (Some(both), _) => shows.push(both),
                 // This certificate continues the chain of the previous one.
-                (None, Some(last)) => last.cert.push(certificate),
+                (None, Some(last)) => last.cert.push(certificate.clone()),
                 (None, None) => {
-                    ParsedCertificate::try_from(&certificate).map_err(|_| BadCredentials::Certificate)?;
-                    return Err(BadCredentials::KeyMismatch);
+                    ParsedCertificate::try_from(certificate).map_err(|_| BadCredentials::Certificate)?;
+                    let is_later = certificates[index..].iter().any(|later| with_key(later).is_some());
+                    return Err(if is_later { BadCredentials::Order } else { BadCredentials::KeyMismatch });
                 }
             }
         }

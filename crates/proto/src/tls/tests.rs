@@ -155,7 +155,9 @@ fn server_sends_the_certificate_for_the_requested_name() {
     let keys = [own_key, server_key].concat();
     let server = |certificates, key| TlsConfig::server(Identity { certificates, key }, None, Versions::Tls13);
     assert!(server(second, &keys).is_ok());
-    assert_eq!(server(&[ca, second].concat(), server_key).err(), Some(BadCredentials::KeyMismatch));
+    let reversed = [ca, second].concat();
+    assert_eq!(server(&reversed, server_key).err(), Some(BadCredentials::Order));
+    assert_eq!(server(ca, server_key).err(), Some(BadCredentials::KeyMismatch));
 }
 
 #[test]
@@ -212,7 +214,7 @@ fn pinned_certificates_need_no_matching_name() {
     assert!(talk(&mut pair(&itself, &at), 1000).is_ok());
     // If the certificate is trusted as one of the system's, it is the end of a chain, and the name
     // counts.
-    let certificate = config::certificates_in(CERTIFICATE).unwrap()[0].to_vec();
+    let certificate = pem::certificates(CERTIFICATE).unwrap()[0].to_vec();
     let named = |name| {
         let system = [certificate.clone()];
         TlsConfig::client(b"", system, None, Some(name), "127.0.0.1", Versions::Tls13).unwrap()
@@ -267,26 +269,72 @@ fn a_client_without_a_common_name_goes_by_another() {
 
 #[test]
 fn credentials_are_checked_at_once() {
-    let at = |certificates, key, clients| {
+    fn at(certificates: &[u8], key: &[u8], clients: Option<&[u8]>) -> Option<BadCredentials> {
         TlsConfig::server(Identity { certificates, key }, clients, Versions::Tls13).err()
-    };
+    }
     assert_eq!(at(CERTIFICATE, KEY, None), None);
     for (certificate, key, fault) in [
-        (&b""[..], KEY, BadCredentials::Certificate),
-        (CERTIFICATE, &b""[..], BadCredentials::Key),
-        (KEY, CERTIFICATE, BadCredentials::Certificate),
-        (b"nonsense", b"nonsense", BadCredentials::Certificate),
+        (&b""[..], KEY, BadCredentials::NoCertificate),
+        (CERTIFICATE, &b""[..], BadCredentials::NoKey),
+        (KEY, CERTIFICATE, BadCredentials::NoCertificate),
+        (b"nonsense", b"nonsense", BadCredentials::NoCertificate),
+        (&CERTIFICATE[..100], KEY, BadCredentials::Certificate),
+        (CERTIFICATE, &KEY[..100], BadCredentials::Key),
+        (CERTIFICATE, certificates::ENCRYPTED_KEY.as_bytes(), BadCredentials::EncryptedKey),
+        (CERTIFICATE, certificates::ENCRYPTED_RSA_KEY.as_bytes(), BadCredentials::EncryptedKey),
+        (certificates::P521_CA.as_bytes(), certificates::P521_KEY.as_bytes(), BadCredentials::KeyKind),
+        (
+            certificates::RSA_1024_CA.as_bytes(),
+            certificates::RSA_1024_KEY.as_bytes(),
+            BadCredentials::KeyKind,
+        ),
         (CERTIFICATE, certificates::SERVER_KEY.as_bytes(), BadCredentials::KeyMismatch),
     ] {
         assert_eq!(at(certificate, key, None), Some(fault));
         assert!(!fault.to_string().is_empty());
     }
-    assert_eq!(at(CERTIFICATE, KEY, Some(b"nonsense")), Some(BadCredentials::Trust));
+    for form in ["TRUSTED CERTIFICATE", "X509 CERTIFICATE", "PKCS7"] {
+        let other = certificates::SERVER.replace("CERTIFICATE", form);
+        assert_eq!(at(other.as_bytes(), KEY, None), Some(BadCredentials::CertificateForm));
+        let both = [&other, certificates::CA].concat();
+        assert_eq!(at(CERTIFICATE, KEY, Some(both.as_bytes())), Some(BadCredentials::TrustForm));
+    }
+    for unsupported in [certificates::P521_CA, certificates::RSA_1024_CA] {
+        let both = [certificates::CA, unsupported].concat();
+        assert_eq!(at(CERTIFICATE, KEY, Some(both.as_bytes())), Some(BadCredentials::TrustKind));
+    }
+    let broken =
+        [certificates::CA, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"].concat();
+    assert_eq!(at(CERTIFICATE, KEY, Some(broken.as_bytes())), Some(BadCredentials::Trust));
+    assert_eq!(at(CERTIFICATE, KEY, Some(b"nonsense")), Some(BadCredentials::NoTrust));
     let to = |trusted, own, name| TlsConfig::client(trusted, [], own, name, "x", Versions::Tls13).err();
-    assert_eq!(to(b"nonsense", None, None), Some(BadCredentials::Trust));
+    assert_eq!(to(b"nonsense", None, None), Some(BadCredentials::NoTrust));
     assert_eq!(to(CERTIFICATE, None, Some("no name")), Some(BadCredentials::Name));
     let wrong = Identity { certificates: CERTIFICATE, key: certificates::SERVER_KEY.as_bytes() };
     assert_eq!(to(CERTIFICATE, Some(wrong), None), Some(BadCredentials::KeyMismatch));
+}
+
+#[test]
+fn every_block_counts_wherever_it_begins() {
+    let both = [certificates::CA, certificates::OTHER_CA];
+    let indented = both.concat().replace('\n', "\n  ");
+    for text in [
+        both.concat(),
+        both.map(|one| format!("\u{feff}{one}")).concat(),
+        both.map(str::trim_end).concat(),
+        format!("  {indented}"),
+        both.concat().replace('\n', "\r\n"),
+    ] {
+        assert_eq!(trusted_certificates(text.as_bytes()).unwrap().len(), 2, "{text}");
+    }
+    let [certificates, key] =
+        [certificates::SERVER, certificates::SERVER_KEY].map(|one| format!("\u{feff}{one}"));
+    assert_eq!(Identity { certificates: certificates.as_bytes(), key: key.as_bytes() }.check(), Ok(()));
+    let system = [certificates::SELF_SIGNED, certificates::EXPIRED];
+    assert!(
+        trusted_certificates(system.concat().as_bytes()).is_ok(),
+        "RSA, and a certificate that has expired"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use webpki::EndEntityCert;
 /// Maximum length of a name.
 const LONGEST: usize = 255;
 /// Tags of DER.
-const SEQUENCE: u8 = 0x30;
+pub(super) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const UTF8_STRING: u8 = 0x0c;
@@ -62,7 +62,7 @@ fn common_name(mut subject: &[u8]) -> CommonName<'_> {
 }
 
 /// Takes a value with this tag off the front.
-fn take<'a>(from: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
+pub(super) fn take<'a>(from: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (&first, rest) = from.split_first()?;
     let (&short, rest) = rest.split_first()?;
     let (length, rest) = match short {

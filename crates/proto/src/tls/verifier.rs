@@ -13,7 +13,8 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
 };
 
-use super::config::{BadCredentials, certificates_in};
+use super::config::BadCredentials;
+use super::pem;
 
 /// Trusted certificates.
 pub(super) struct Trusted {
@@ -30,8 +31,7 @@ impl Trusted {
         further: impl IntoIterator<Item = Vec<u8>>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, BadCredentials> {
-        let pinned =
-            if pem.is_empty() { Vec::new() } else { certificates_in(pem).ok_or(BadCredentials::Trust)? };
+        let pinned = if pem.is_empty() { Vec::new() } else { pem::trusted(pem, provider)? };
         let mut roots = RootCertStore::empty();
         // A certificate that cannot be the end of a chain may still be trusted itself.
         roots.add_parsable_certificates(pinned.iter().cloned());

@@ -1,17 +1,19 @@
 //! Encryption for `https`: rustls with the ciphers of ring, as for `wss`.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+use tautline_proto::tls::trusted_certificates;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::failure::{Failure, Result};
+use crate::security::read;
 
 /// TLS connector with its trusted certificates.
 pub struct Connector(TlsConnector);
@@ -22,13 +24,12 @@ impl Connector {
         let mut roots = RootCertStore::empty();
         match trusted {
             Some(path) => {
-                let text = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
-                for certificate in CertificateDer::pem_slice_iter(&text) {
-                    let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-                    added.ok_or_else(|| bad(path))?;
-                }
-                if roots.is_empty() {
-                    return Err(bad(path));
+                let bad = |fault: &dyn Display| {
+                    Failure::failed(format!("{}: {fault}", path.display()))
+                        .hint("--otlp-trust must name a PEM file, with lines -----BEGIN CERTIFICATE-----")
+                };
+                for certificate in trusted_certificates(&read(path)?).map_err(|fault| bad(&fault))? {
+                    roots.add(certificate).map_err(|fault| bad(&fault))?;
                 }
             }
             None => {
@@ -53,9 +54,4 @@ impl Connector {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| io::ErrorKind::InvalidInput)?;
         self.0.connect(name, stream).await
     }
-}
-
-fn bad(path: &Path) -> Failure {
-    Failure::failed(format!("{}: the file contains no certificates", path.display()))
-        .hint("--otlp-trust must name a PEM file, with lines -----BEGIN CERTIFICATE-----")
 }

@@ -1,0 +1,24 @@
+//! Reasons why an endpoint was refused as invalid, in words, for the bindings.
+
+use super::Socket;
+use crate::transport;
+
+/// Returns the reason why a bind or a connect failed with [`Error::Invalid`], if the reason is not
+/// the form of the endpoint: the names file of the environment, or the certificates of the socket.
+///
+/// [`Error::Invalid`]: crate::Error::Invalid
+pub fn endpoint_fault(socket: &Socket, endpoint: &str, connecting: bool) -> Option<String> {
+    let parsed = transport::parse(endpoint).ok()?;
+    #[cfg(feature = "names")]
+    if let crate::endpoint::Endpoint::Name(name) = &parsed {
+        let fault = crate::context::names_fault()?;
+        return tautline_names::is_name(name).then(|| fault.to_owned());
+    }
+    #[cfg(feature = "tls")]
+    return transport::tls::fault(&parsed, connecting, &socket.pipes.options).map(|fault| fault.to_string());
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = (socket, parsed, connecting);
+        None
+    }
+}
