@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use tautline_io::{errno, thread};
 
-use crate::guard::guard;
+use crate::guard::{guard, guard_new};
 
 /// `zmq_thread_fn` of `zmq.h`.
 type ThreadFn = unsafe extern "C" fn(*mut c_void);
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *
         errno::set(errno::EFAULT);
         return std::ptr::null_mut();
     };
-    guard(std::ptr::null_mut(), || {
+    guard_new(std::ptr::null_mut(), || {
         let call = Call { function, argument };
         match Builder::new().name("ZMQapp".to_owned()).stack_size(STACK_SIZE).spawn(move || call.run()) {
             Ok(thread) => Box::into_raw(Box::new(thread)).cast(),
