@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::policy::{ReloadedValue, report_and_wait, report_in_background};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-use tautline_io::thread::{OwnThread, process_id};
+use tautline_io::thread::{self, OwnThread, process_id};
 use tautline_names::{NameEntry, NamesConfig, RESOLVERS, Registration, is_name};
 
 /// Maximum time between two checks if the names file has changed, and if a name still has a
@@ -244,9 +244,8 @@ impl Directory {
         };
         for (index, resolver) in idle.iter().enumerate() {
             let directory = self.clone();
-            let thread = std::thread::Builder::new().name("ZMQbg/names".into());
             let resolver = *resolver;
-            if thread.spawn(move || directory.ask(resolver)).is_err() {
+            if thread::start("ZMQbg/names", thread::STACK, move || directory.ask(resolver)).is_err() {
                 let mut state = lock(&self.state);
                 idle[index..].iter().for_each(|resolver| state.running[*resolver] = false);
                 return Err(Error::NoThread);

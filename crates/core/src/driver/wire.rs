@@ -226,9 +226,7 @@ impl Wire {
             }
             Ok(HandshakeStep::Wait)
         };
-        if check_shortage().is_err() {
-            return Err(Loss::Stream(errno::ENOMEM));
-        }
+        check_shortage().map_err(|_| Loss::Stream(errno::ENOMEM))?;
         let mut reads = 0;
         loop {
             if let Err(loss) = session.write(&self.stream) {
