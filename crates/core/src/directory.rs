@@ -18,7 +18,7 @@ use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::policy::{ReloadedValue, report_and_wait, report_in_background};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
@@ -289,7 +289,10 @@ impl Directory {
         let _own = OwnThread::new();
         while let Some((names, due)) = self.wait_for_names(resolver) {
             for name in due {
-                let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
+                let ask = AssertUnwindSafe(|| match check_shortage() {
+                    Ok(()) => RESOLVERS[resolver].resolve(&names, &name),
+                    Err(_) => Err(Error::NoMemory.to_string()),
+                });
                 let answer =
                     panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver panicked".to_owned()));
                 self.note(resolver, &name, answer);

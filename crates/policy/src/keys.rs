@@ -141,7 +141,8 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
     let file = crate::file::open(path)?;
     // Reserve the whole length first, so that growing leaves no copy of a key in memory.
-    text.reserve(file.metadata()?.len().min(MAX_FILE_SIZE) as usize + 1);
+    let length = file.metadata()?.len().min(MAX_FILE_SIZE) as usize;
+    text.try_reserve_exact(length + 1).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let length = file.take(MAX_FILE_SIZE + 1).read_to_string(&mut text)?;
     if length as u64 > MAX_FILE_SIZE {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than 1 MiB"));

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{SocketWatch, Watch};
+use crate::error::check_shortage;
 use crate::sync::{Arc, lock};
 use crate::version::version;
 use tautline_io::clock::unix_us;
@@ -46,7 +47,10 @@ impl Sampler {
         let began = Instant::now();
         self.process.written = unix_us();
         self.process.looks += 1;
-        self.record(watch);
+        // While memory is short, readers see the last numbers.
+        if check_shortage().is_ok() {
+            self.record(watch);
+        }
         if self.output.as_mut()?.write(&self.image).is_err() {
             self.output.take().into_iter().for_each(Output::remove);
             return None;
