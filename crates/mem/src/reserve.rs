@@ -53,7 +53,6 @@ unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; TOTAL]));
 /// Set bits are granules in use.
-// Acquire and Release: the next owner of a granule sees all accesses of the previous one.
 static SMALL: [AtomicU64; SMALL_WORDS] = [const { AtomicU64::new(0) }; SMALL_WORDS];
 static LARGE: [AtomicU64; LARGE_WORDS] = [const { AtomicU64::new(0) }; LARGE_WORDS];
 /// Number of bytes in use.
@@ -95,8 +94,11 @@ impl Zone {
             return None;
         }
         for (index, word) in self.words.iter().enumerate() {
+            // Relaxed: look: the exchange decides.
             let mut bits = word.load(Ordering::Relaxed);
             while let Some(run) = free_run(bits, count, step) {
+                // Relaxed: look: after a failure, the loop tries again. Acquire pairs with the Release
+                // in `release`.
                 match word.compare_exchange(bits, bits | run, Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => {
                         USED.fetch_add(count * self.granule, Ordering::Relaxed);
@@ -116,6 +118,7 @@ impl Zone {
         let first = (offset - self.start) / self.granule + kept;
         let Some(count) = self.count(old).checked_sub(kept).filter(|&count| count > 0) else { return };
         let run = (u64::MAX >> (PER_WORD - count)) << (first % PER_WORD);
+        // Release pairs with the Acquire in `take`: the accesses of this owner are over.
         self.words[first / PER_WORD].fetch_and(!run, Ordering::Release);
         USED.fetch_sub(count * self.granule, Ordering::Relaxed);
     }

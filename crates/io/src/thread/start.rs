@@ -31,7 +31,8 @@ impl Started {
 
     /// True on the thread itself.
     pub fn is_current(&self) -> bool {
-        // SAFETY: the thread may have ended, but its handle is valid until it is joined or detached.
+        // SAFETY: the thread may have ended, but its handle is valid until it is joined or
+        // detached.
         unsafe { libc::pthread_equal(self.0, libc::pthread_self()) != 0 }
     }
 }
