@@ -97,8 +97,8 @@ impl Zone {
             // Relaxed: look: the exchange decides.
             let mut bits = word.load(Ordering::Relaxed);
             while let Some(run) = free_run(bits, count, step) {
-                // Relaxed: look: after a failure, the loop tries again. Acquire pairs with the Release
-                // in `release`.
+                // Relaxed: look: after a failure, the loop tries again. Acquire pairs with the
+                // Release in `release`.
                 match word.compare_exchange(bits, bits | run, Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => {
                         USED.fetch_add(count * self.granule, Ordering::Relaxed);

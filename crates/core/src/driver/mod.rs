@@ -581,6 +581,6 @@ mod tests {
         }));
         told.recv().unwrap();
         driver.stop();
-        thread.join().unwrap();
+        thread.join();
     }
 }
