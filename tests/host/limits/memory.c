@@ -1,6 +1,7 @@
 /* Refuses the 1st, 2nd, ... allocation of the library while it sets up sockets and moves the first messages.
  *
  *   memory TRANSPORT once|on [all] [first=N] [most=N]
+ *   memory shortage
  *
  * TRANSPORT: tcp, ipc, curve (over tcp), inproc. With `once`, one allocation fails; with `on`, this one and all later ones do. A child
  * process runs each case. `most` limits the number of cases, which are then spread evenly. The library's calls of malloc and its like
@@ -8,10 +9,13 @@
  *
  *   survives N              N cases: each call worked or returned an errno, the context ended without leaking descriptors or
  *                           threads, and messages moved over a new context in the same process
- *   fails at N (REASON)...  the cases that failed */
+ *   fails at N (REASON)...  the cases that failed
+ *
+ * `shortage` refuses all allocations between two moments, and checks the errno of each call and the events of a listener. */
 #define _GNU_SOURCE
 #include <zmq.h>
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <link.h>
@@ -22,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -309,6 +314,96 @@ static void run_case(void)
     _exit(0);
 }
 
+/* ---- a shortage */
+
+static void expect(const char *call, int has_failed, int error)
+{
+    if (!has_failed)
+        fail("%s works without memory", call);
+    if (zmq_errno() != error)
+        fail("%s: %s", call, zmq_strerror(zmq_errno()));
+}
+
+static void must(const char *call, int has_worked)
+{
+    if (!has_worked)
+        fail("%s: %s", call, zmq_strerror(zmq_errno()));
+}
+
+/* Waits for this event of a monitor. Returns its value. */
+static uint32_t await_event(void *monitor, unsigned event)
+{
+    for (;;) {
+        unsigned char head[6];
+        char address[256];
+        uint16_t number;
+        uint32_t value;
+        must("zmq_recv", zmq_recv(monitor, head, sizeof head, 0) == sizeof head);
+        must("zmq_recv", zmq_recv(monitor, address, sizeof address, 0) >= 0);
+        memcpy(&number, head, sizeof number);
+        memcpy(&value, head + sizeof number, sizeof value);
+        if (number == event)
+            return value;
+    }
+}
+
+static void do_nothing(void *unused)
+{
+    (void)unused;
+}
+
+static void run_shortage(void)
+{
+    alarm(WATCHDOG);
+    char endpoint[256], part[100];
+    size_t size = sizeof endpoint;
+    int linger = 0;
+    void *context = zmq_ctx_new(), *bound = zmq_socket(context, ZMQ_PULL), *monitor = zmq_socket(context, ZMQ_PAIR);
+    void *sender = zmq_socket(context, ZMQ_PUSH), *other = zmq_socket(context, ZMQ_PUSH);
+    must("zmq_socket_monitor", zmq_socket_monitor(bound, "inproc://events", ZMQ_EVENT_ALL) == 0);
+    must("zmq_connect", zmq_connect(monitor, "inproc://events") == 0);
+    must("zmq_bind", zmq_bind(bound, "tcp://127.0.0.1:*") == 0);
+    must("zmq_getsockopt", zmq_getsockopt(bound, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
+    must("zmq_connect", zmq_connect(sender, endpoint) == 0);
+    await_event(monitor, ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+    must("zmq_send", zmq_send(sender, large, 100, 0) == 100);
+    must("zmq_recv", zmq_recv(bound, part, sizeof part, 0) == 100);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(endpoint, ':') + 1)) };
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+
+    target = goes_on = 1;
+    __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+    /* The first refusal is in this call, which the reserve serves. */
+    void *last = zmq_socket(context, ZMQ_PULL);
+    must("zmq_socket", last != NULL);
+    expect("zmq_socket", !zmq_socket(context, ZMQ_PULL), ENOMEM);
+    expect("zmq_ctx_new", !zmq_ctx_new(), ENOMEM);
+    expect("zmq_bind", zmq_bind(last, "tcp://127.0.0.1:*"), ENOMEM);
+    expect("zmq_bind", zmq_bind(last, "inproc://last"), ENOMEM);
+    expect("zmq_connect", zmq_connect(other, endpoint), ENOMEM);
+    expect("zmq_setsockopt", zmq_setsockopt(last, ZMQ_RCVHWM, &linger, sizeof linger), ENOMEM);
+    expect("zmq_socket_monitor", zmq_socket_monitor(sender, "inproc://others", ZMQ_EVENT_ALL), ENOMEM);
+    expect("zmq_threadstart", !zmq_threadstart(do_nothing, NULL), EAGAIN);
+    expect("zmq_stopwatch_start", !zmq_stopwatch_start(), ENOMEM);
+    expect("zmq_atomic_counter_new", !zmq_atomic_counter_new(), ENOMEM);
+    must("zmq_setsockopt", zmq_setsockopt(last, ZMQ_LINGER, &linger, sizeof linger) == 0);
+    must("connect", connect(client, (struct sockaddr *)&address, sizeof address) == 0);
+    if (await_event(monitor, ZMQ_EVENT_ACCEPT_FAILED) != ENOMEM)
+        fail("the event has another errno");
+    must("zmq_close", zmq_close(last) == 0);
+    __atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
+
+    await_event(monitor, ZMQ_EVENT_ACCEPTED);
+    must("zmq_connect", zmq_connect(other, endpoint) == 0);
+    must("zmq_send", zmq_send(other, large, 100, 0) == 100);
+    must("zmq_recv", zmq_recv(bound, part, sizeof part, 0) == 100);
+    close(client);
+    close_all((void *[]){ bound, monitor, sender, other }, 4);
+    zmq_ctx_term(context);
+    _exit(0);
+}
+
 /* ---- all cases */
 
 static int failures;
@@ -322,7 +417,7 @@ static void start(struct running *slot, long number)
     slot->target = number;
     slot->process = fork();
     if (slot->process == 0)
-        run_case();
+        transport ? run_case() : run_shortage();
     if (slot->process < 0) {
         perror("fork");
         exit(2);
@@ -351,10 +446,10 @@ static struct running *finish(void)
 int main(int count, char **arguments)
 {
     long first = 1, most = 1000, last;
-    if (count < 3)
-        return fprintf(stderr, "usage: memory TRANSPORT once|on [all] [first=N] [most=N]\n"), 2;
-    transport = arguments[1];
-    goes_on = strcmp(arguments[2], "on") == 0;
+    if (count > 2)
+        transport = arguments[1], goes_on = strcmp(arguments[2], "on") == 0;
+    else if (count < 2 || strcmp(arguments[1], "shortage") != 0)
+        return fprintf(stderr, "usage: memory TRANSPORT once|on [all] [first=N] [most=N], memory shortage\n"), 2;
     for (int i = 3; i < count; i++)
         if (strcmp(arguments[i], "all") == 0)
             refuses_all = 1;
@@ -368,10 +463,15 @@ int main(int count, char **arguments)
     for (size_t i = 0; i < sizeof large; i++)
         large[i] = (char)(i % 251);
     dl_iterate_phdr(find_library, NULL);
+    setbuf(stdout, NULL);
+    if (!transport) {
+        start(running, 1);
+        finish();
+        return failures ? puts(""), 1 : (puts("survives 1"), 0);
+    }
     if (strcmp(transport, "curve") == 0
         && (zmq_curve_keypair(server_public, server_secret) || zmq_curve_keypair(client_public, client_secret)))
         return fprintf(stderr, "no CURVE\n"), 2;
-    setbuf(stdout, NULL);
 
     /* A case that refuses nothing counts the allocations. */
     start(running, -1);

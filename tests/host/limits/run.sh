@@ -127,6 +127,7 @@ done
 # some of them.
 most=120
 [[ $word != memory ]] || most=100000
+check "survives 1" memory shortage
 for transport in tcp ipc curve inproc; do
     for how in once on; do check "survives [0-9]+" memory $transport $how most=$most; done
 done
