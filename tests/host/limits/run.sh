@@ -125,7 +125,7 @@ done
 
 # The first, second, ... allocation fails, or this one and all later ones. `run.sh LIBDIR memory` refuses each allocation, the whole suite
 # some of them.
-most=120
+most=60
 [[ $word != memory ]] || most=100000
 check "survives 1" memory shortage
 for transport in tcp ipc curve inproc; do
