@@ -31,6 +31,10 @@ use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use tautline_core::{Secret, public_key, z85};
 
+/// Serves the first failing allocations from a reserve, so that calls return ENOMEM.
+#[global_allocator]
+static ALLOCATOR: tautline_core::ReserveAllocator = tautline_core::ReserveAllocator;
+
 /// Returns the public key of a secret key of 32 bytes, and the secret key, as 40 characters of Z85 each. `None` if the length is
 /// wrong.
 #[napi(catch_unwind)]

@@ -61,6 +61,10 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+/// Serves the first failing allocations from a reserve, so that calls return ENOMEM.
+#[global_allocator]
+static ALLOCATOR: tautline_core::ReserveAllocator = tautline_core::ReserveAllocator;
+
 /// Number of the main interpreter. Others would share the classes and the exit of this one.
 const MAIN_INTERPRETER: i64 = 0;
 

@@ -5,12 +5,16 @@
 //! `zmq_atomic_counter_destroy` takes the address of the variable with this pointer, or null.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Makes a counter with the value zero, to be released with [`zmq_atomic_counter_destroy`].
+use crate::guard::guard_new;
+
+/// Makes a counter with the value zero, to be released with [`zmq_atomic_counter_destroy`]. Null
+/// with ENOMEM.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
-    Box::into_raw(Box::new(AtomicI32::new(0))).cast()
+    guard_new(null_mut(), || Box::into_raw(Box::new(AtomicI32::new(0))).cast())
 }
 
 /// Sets the counter.

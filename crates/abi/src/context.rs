@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tautline_core::{Context, Error};
 
 use crate::error::{fail, status};
-use crate::guard::guard;
+use crate::guard::{guard, guard_new};
 use crate::slot::{FreeSlots, Slot, SlotContent};
 
 /// `ZMQ_IO_THREADS`.
@@ -81,7 +81,7 @@ pub(crate) unsafe fn socket(
 /// policy that cannot be read; the reason goes to standard error.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_ctx_new() -> *mut c_void {
-    guard(null_mut(), || {
+    guard_new(null_mut(), || {
         if Context::policy_fault().is_some() {
             fail(Error::Invalid);
             return null_mut();
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
     value: *const c_void,
     size: usize,
 ) -> c_int {
-    guard(-1, || {
+    guard_new(-1, || {
         // SAFETY: the caller passes null or a handle, and null or `size` readable bytes.
         status(unsafe { get_context(handle) }.and_then(|context| {
             if value.is_null() || isize::try_from(size).is_err() {

@@ -82,3 +82,5 @@ pub use timers::*;
 pub use transfer::*;
 pub use version::*;
 pub use z85::*;
+
+pub use tautline_core::ReserveAllocator;

@@ -13,7 +13,7 @@ use std::ptr::{null, null_mut};
 use tautline_core::{Error, Message, message};
 
 use crate::error::{fail, status};
-use crate::guard::guard;
+use crate::guard::{guard, guard_new};
 
 /// Size of `zmq_msg_t`.
 const C_SIZE: usize = 64;
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn zmq_msg_init_data(
     free: Option<message::FreeFn>,
     hint: *mut c_void,
 ) -> c_int {
-    guard(-1, || {
+    guard_new(-1, || {
         if (data.is_null() && size > 0) || isize::try_from(size).is_err() || object.is_null() {
             return fail(Error::Fault);
         }
@@ -131,11 +131,11 @@ pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) 
 }
 
 /// Makes `dest` a copy of `source` and releases the previous content of `dest`. A large body is
-/// shared, not copied. -1 with EFAULT if one of them is not a message.
+/// shared, not copied. -1 with EFAULT if one of them is not a message, with ENOMEM.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes each.
-    guard(-1, || status(unsafe { replace(dest, source, Message::share) }))
+    guard_new(-1, || status(unsafe { replace(dest, source, Message::share) }))
 }
 
 /// Replaces `dest` with the result of `take` on `source`. Has no effect if they are the same

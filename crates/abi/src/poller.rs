@@ -22,7 +22,7 @@ use tautline_io::{errno, poll as system};
 
 use crate::entry::SocketGuard;
 use crate::error::{fail, status};
-use crate::guard::guard;
+use crate::guard::{guard, guard_new};
 use crate::handle::{self, Handle, Tag};
 use crate::poll::{self, PollItem};
 use crate::shared;
@@ -114,6 +114,9 @@ impl Set {
     fn add(&mut self, mut new: Registered) -> Result<(), Error> {
         if self.find(new.socket, new.fd).is_some() {
             return Err(Error::Invalid);
+        }
+        if tautline_core::is_memory_short() {
+            return Err(Error::NoMemory);
         }
         if let Some(watched) = &mut new.shared {
             self.watch(watched, new.events)?;
@@ -227,7 +230,7 @@ fn check_events(events: c_short) -> Result<(), Error> {
 /// Makes a poller, to be released with [`zmq_poller_destroy`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_poller_new() -> *mut c_void {
-    guard(null_mut(), || {
+    guard_new(null_mut(), || {
         fork::start_counting();
         let set = Mutex::new(Set::default());
         handle::into_raw(Poller { tag: Tag::of::<Poller>(), set, generation: fork::generation() })

@@ -4,12 +4,15 @@
 //! The caller passes a stopwatch of `zmq_stopwatch_start` that was not stopped yet, or null.
 
 use std::ffi::{c_int, c_ulong, c_void};
+use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`].
+use crate::guard::guard_new;
+
+/// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`]. Null with ENOMEM.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_stopwatch_start() -> *mut c_void {
-    Box::into_raw(Box::new(Instant::now())).cast()
+    guard_new(null_mut(), || Box::into_raw(Box::new(Instant::now())).cast())
 }
 
 /// Returns the microseconds since the start. The stopwatch keeps running.

@@ -5,8 +5,8 @@
 //! closes each handle once.
 
 use std::ffi::c_void;
-use std::thread::{Builder, JoinHandle};
 
+use tautline_io::thread::Started;
 use tautline_io::{errno, thread};
 
 use crate::guard::guard;
@@ -45,8 +45,12 @@ pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *
         return std::ptr::null_mut();
     };
     guard(std::ptr::null_mut(), || {
+        if tautline_core::is_memory_short() {
+            errno::set(errno::EAGAIN);
+            return std::ptr::null_mut();
+        }
         let call = Call { function, argument };
-        match Builder::new().name("ZMQapp".to_owned()).stack_size(STACK_SIZE).spawn(move || call.run()) {
+        match thread::start("ZMQapp", STACK_SIZE, move || call.run()) {
             Ok(thread) => Box::into_raw(Box::new(thread)).cast(),
             Err(error) => {
                 errno::set(errno::of(&error).unwrap_or(errno::EAGAIN));
@@ -63,10 +67,8 @@ pub unsafe extern "C" fn zmq_threadclose(handle: *mut c_void) {
         return;
     }
     // SAFETY: not null, so a handle of zmq_threadstart that the caller passes up.
-    let thread = unsafe { Box::from_raw(handle.cast::<JoinHandle<()>>()) };
-    // The function is C and does not panic. If it did, there would be no way to report the panic
-    // here.
-    guard((), || drop(thread.join()));
+    let thread = unsafe { Box::from_raw(handle.cast::<Started>()) };
+    guard((), || thread.join());
 }
 
 #[cfg(test)]
@@ -75,7 +77,8 @@ mod tests {
     use std::ptr::null_mut;
 
     unsafe extern "C" fn set_to_seven(place: *mut c_void) {
-        assert_eq!(std::thread::current().name(), Some("ZMQapp"));
+        #[cfg(target_os = "linux")]
+        assert_eq!(std::fs::read_to_string("/proc/thread-self/comm").unwrap(), "ZMQapp\n");
         // SAFETY: the test passes its own variable and reads it after the thread has ended.
         unsafe { *place.cast::<i32>() = 7 }
     }

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tautline_io::{errno, time};
 
-use crate::guard::guard;
+use crate::guard::{guard, guard_new};
 use crate::handle::{self, Handle, Tag};
 
 mod schedule;
@@ -75,7 +75,7 @@ unsafe fn with_timers<T: From<i8>>(timers: *mut c_void, call: impl FnOnce(&Timer
 /// Makes a set of timers, to be released with [`zmq_timers_destroy`].
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_timers_new() -> *mut c_void {
-    guard(null_mut(), || {
+    guard_new(null_mut(), || {
         handle::into_raw(Timers { tag: Tag::of::<Timers>(), schedule: Mutex::new(Schedule::default()) })
     })
 }
@@ -115,7 +115,9 @@ pub unsafe extern "C" fn zmq_timers_add(
     };
     let now = time::monotonic_nanos();
     // SAFETY: the caller passes null or the handle of an object.
-    unsafe { with_timers(timers, |timers| Some(timers.schedule().add(now, interval, function, argument))) }
+    guard_new(-1, || unsafe {
+        with_timers(timers, |timers| Some(timers.schedule().add(now, interval, function, argument)))
+    })
 }
 
 /// Cancels a timer. -1 with EINVAL if the timer does not exist (any more).

@@ -7,7 +7,6 @@ mod settings;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::ablation::{Rule, is_disabled};
@@ -36,6 +35,7 @@ use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
+use tautline_io::thread::Started;
 use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
@@ -92,14 +92,14 @@ struct ContextState {
 /// An I/O thread.
 struct IoThread {
     driver: Arc<Driver>,
-    thread: JoinHandle<()>,
+    thread: Started,
 }
 
 impl IoThread {
     /// Ends the thread when no object lives on it any longer.
     fn stop(self) {
         self.driver.stop();
-        let _ = self.thread.join();
+        self.thread.join();
     }
 }
 

@@ -18,12 +18,12 @@ use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::policy::ReloadedValue;
 use crate::stderr_report::{report_and_wait, report_in_background};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-use tautline_io::thread::{OwnThread, process_id};
+use tautline_io::thread::{self, OwnThread, process_id};
 use tautline_names::{NameEntry, NamesConfig, RESOLVERS, Registration, is_name};
 
 /// Maximum time between two checks if the names file has changed, and if a name still has a
@@ -255,9 +255,8 @@ impl Directory {
         };
         for (index, resolver) in idle.iter().enumerate() {
             let directory = self.clone();
-            let thread = std::thread::Builder::new().name("ZMQbg/names".into());
             let resolver = *resolver;
-            if thread.spawn(move || directory.ask(resolver)).is_err() {
+            if thread::start("ZMQbg/names", thread::STACK, move || directory.ask(resolver)).is_err() {
                 let mut state = lock(&self.state);
                 idle[index..].iter().for_each(|resolver| state.running[*resolver] = false);
                 return Err(Error::NoThread);
@@ -301,7 +300,10 @@ impl Directory {
         let _own = OwnThread::new();
         while let Some((names, due)) = self.wait_for_names(resolver) {
             for name in due {
-                let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
+                let ask = AssertUnwindSafe(|| match check_shortage() {
+                    Ok(()) => RESOLVERS[resolver].resolve(&names, &name),
+                    Err(_) => Err(Error::NoMemory.to_string()),
+                });
                 let answer =
                     panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver panicked".to_owned()));
                 self.note(resolver, &name, answer);

@@ -62,7 +62,15 @@ pub(crate) struct NoMemory;
 /// Checks that there is memory for `bytes` now. Called before data of a size that peers choose goes
 /// into collections that would abort the process without memory.
 pub(crate) fn check_memory(bytes: usize) -> Result<(), NoMemory> {
-    tautline_proto::check_available(bytes).map_err(|_| NoMemory)
+    tautline_proto::check_available(bytes).map_err(|_| NoMemory)?;
+    check_shortage()
+}
+
+/// Fails while memory is short. Called before something new begins, so that the reserve suffices
+/// for everything that has begun ([`tautline_mem::reserve`]).
+#[inline]
+pub(crate) fn check_shortage() -> Result<(), NoMemory> {
+    if tautline_mem::reserve::is_short() { Err(NoMemory) } else { Ok(()) }
 }
 
 impl From<TryReserveError> for NoMemory {

@@ -101,6 +101,7 @@ pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, e
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
+pub use tautline_mem::reserve::{ReserveAllocator, is_short as is_memory_short};
 #[cfg(not(loom))]
 pub use tautline_observe::{Peer as PeerReport, PeerState, Route as RouteReport};
 pub use tautline_proto::{Secret, SocketType, TlsFault, public_key, z85};

@@ -147,7 +147,7 @@ impl Message {
     pub fn from_slice(bytes: &[u8]) -> Self {
         match Message::try_from_slice(bytes) {
             Some(message) => message,
-            None => memory::exhausted(bytes.len()),
+            None => Message::from_vec(bytes.to_vec()),
         }
     }
 

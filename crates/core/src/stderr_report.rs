@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tautline_io::fd::RawFd;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::thread::OwnThread;
+use tautline_io::thread::{self, OwnThread};
 
 /// The descriptor of standard error.
 const STDERR: RawFd = 2;
@@ -35,7 +35,7 @@ pub(crate) fn report_and_wait(text: &str) {
 pub(crate) fn report_in_background(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
     let (done, is_done) = mpsc::channel();
-    let _ = std::thread::Builder::new().name("ZMQbg/say".into()).spawn(move || {
+    let _ = thread::start("ZMQbg/say", thread::STACK, move || {
         let _own = OwnThread::new();
         // A pipe with room takes a short line as a whole, so the write does not block.
         let mut stderr = [PollFd::new(STDERR, PollFd::OUT)];

@@ -28,7 +28,6 @@ mod tap;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Condvar, OnceLock, PoisonError, Weak, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::conn::SocketInbox;
@@ -77,7 +76,7 @@ struct Watch {
 struct Inner {
     contexts: Vec<Arc<ContextWatch>>,
     ending: bool,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<thread::Started>,
     /// The control socket, if there is one.
     server: Option<Server>,
 }
@@ -176,9 +175,8 @@ impl ContextWatch {
         }
         if let Some(thread) = thread {
             // The thread itself may run this, if it drops the last reference to a connection.
-            if thread.thread().id() != std::thread::current().id() {
-                // Ignore a panic of the thread: its work is lost in any case.
-                let _ = thread.join();
+            if !thread.is_current() {
+                thread.join();
             }
             *place = None;
         }
@@ -201,7 +199,7 @@ impl Watch {
         });
         let watched = watch.clone();
         let (begun, begins) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("ZMQbg/watch".into()).spawn(move || {
+        let thread = thread::start("ZMQbg/watch", thread::STACK, move || {
             // Block signals: a write beyond RLIMIT_FSIZE must return an error, not raise SIGXFSZ.
             let _own = thread::OwnThread::new();
             let mut looks = Sampler::new(&watched);

@@ -155,7 +155,7 @@ impl Resolver {
         let mut state = self.shared.state();
         if !state.running {
             let shared = self.shared.clone();
-            std::thread::Builder::new().stack_size(STACK).spawn(move || shared.work())?;
+            thread::start(&self.shared.name, STACK, move || shared.work())?;
             state.running = true;
         }
         let unwanted = state.add(request);
@@ -195,7 +195,6 @@ impl Shared {
 
     fn work(&self) {
         let _own = thread::OwnThread::new();
-        thread::set_name(&self.name);
         while let Some(request) = self.next() {
             if request.asker.is_waiting() {
                 let outcome = addresses(&request.host, request.port, request.family);

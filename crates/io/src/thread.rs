@@ -1,5 +1,5 @@
-//! Settings of the calling thread: its name, cores, priority and signals. Background threads call
-//! these functions first.
+//! Starting a thread, and settings of the calling thread: its name, cores, priority and signals.
+//! Background threads call these functions first.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,6 +18,27 @@ use os as common;
 mod posix;
 #[cfg(unix)]
 use posix as common;
+#[cfg(unix)]
+mod start;
+#[cfg(windows)]
+use os::start;
+pub use start::Started;
+
+/// Stack size for threads that run the engine, in bytes.
+pub const STACK: usize = 2 << 20;
+
+/// Starts a thread with this name that runs `work`.
+///
+/// # Errors
+/// A system error if the thread cannot be started. `work` does not run then.
+pub fn start(name: &str, stack: usize, work: impl FnOnce() + Send + 'static) -> io::Result<Started> {
+    let name = name.to_owned();
+    let work = move || {
+        set_name(&name);
+        work();
+    };
+    start::start(stack, Box::new(work))
+}
 
 /// Marks a thread of ours for as long as this value lives, from the thread's first act to its last.
 /// Functions registered with [`tautline_mem::thread::on_exit`] run at the end.

@@ -31,6 +31,8 @@ pub use cache::set_circulation;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
+use crate::reserve;
+
 /// Alignment of all blocks.
 pub const ALIGN: usize = 16;
 
@@ -153,8 +155,16 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
 #[cold]
 #[inline(never)]
 fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
+    let layout = layout(size.max(1))?;
     // SAFETY: the layout is not empty.
-    NonNull::new(unsafe { std::alloc::alloc(layout(size.max(1))?) })
+    let block = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
+    // The reserve is for callers that cannot handle a failure.
+    if reserve::holds(block.as_ptr()) {
+        // SAFETY: just allocated with this layout.
+        unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+        return None;
+    }
+    Some(block)
 }
 
 /// Gives a block back.

@@ -5,6 +5,7 @@
 //!   blocks   a pool of memory blocks          copy   bodies, in the pieces that suit their reader
 //!   cpu      hints to the cache, the thread pointer
 //!   thread   functions that a thread calls when it exits
+//!   reserve  an allocator that has memory for a while when the system has none
 //!   sync     std's atomics and cells, or loom's in a model
 //! ```
 //!
@@ -17,5 +18,6 @@
 pub mod blocks;
 pub mod copy;
 pub mod cpu;
+pub mod reserve;
 pub mod sync;
 pub mod thread;

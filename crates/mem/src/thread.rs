@@ -11,6 +11,12 @@
 
 use std::cell::Cell;
 
+use crate::reserve;
+
+/// The C library needs less memory than this to register a destructor, and ends the process if it
+/// has none.
+const REGISTRATION: usize = 4096;
+
 /// More than the number of registered functions.
 const MOST: usize = 6;
 
@@ -61,10 +67,10 @@ impl Drop for OwnThread {
 }
 
 /// Registers `f` to be called when the calling thread exits. Returns false if the thread is already
-/// exiting; `f` is then not called.
+/// exiting, or if there is no memory; `f` is then not called.
 pub fn on_exit(f: fn()) -> bool {
     let in_time = match ROLE.get() {
-        Role::Programs => WATCH.try_with(|_| ()).is_ok(),
+        Role::Programs => reserve::system_has(REGISTRATION) && WATCH.try_with(|_| ()).is_ok(),
         Role::Ours => true,
         Role::OursAtItsEnd => false,
     };

@@ -61,7 +61,7 @@ pub fn append(path: &Path, longest: u64, bytes: &mut Vec<u8>) -> io::Result<()> 
     if length > longest {
         return Err(too_long());
     }
-    bytes.reserve(length as usize + 1);
+    bytes.try_reserve_exact(length as usize + 1).map_err(|_| io::ErrorKind::OutOfMemory)?;
     // The file may grow during the read.
     let length = file.take(longest + 1).read_to_end(bytes)?;
     if length as u64 > longest { Err(too_long()) } else { Ok(()) }

@@ -202,9 +202,10 @@ impl ProtocolError {
 
 impl ProtocolError {
     /// True if a retry may succeed. A carrier may have intermediaries, and one of them may have no
-    /// server behind it for a moment; a certificate may be renewed.
+    /// server behind it for a moment; a certificate may be renewed. This side may have memory
+    /// again.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::PeerMisbehaved(Violation::WebSocketOpening) | Self::Tls(_))
+        matches!(self, Self::PeerMisbehaved(Violation::WebSocketOpening) | Self::Tls(_) | Self::NoMemory)
     }
 }
 

@@ -14,7 +14,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 libdir=${1:-} word=${2:-}
 [[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" library) || exit
 work=$target/limits
-passed=0 failed=0 skipped=0 baseline=
+passed=0 failed=0 skipped=0 baseline= said=
 if [[ $libdir == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh" >&2 || exit
     libdir=$target/baseline/libzmq/lib baseline=yes
@@ -30,6 +30,7 @@ ln -sfn "$(realpath "$libdir/libzmq.so")" "$work/libzmq.so.5"
 rules=(-std=gnu11 -O1 -g -Wall -Wextra -Wshadow -Werror -pedantic -I "$root/include" "$here/rules.c" "$here/systems.c" -pthread)
 gcc "${rules[@]}" "$here/limits.c" "$work/libzmq.so.5" -o "$work/limits" || exit
 gcc "${rules[@]}" "$here/confine.c" -o "$work/confine" || exit
+gcc "${rules[@]}" "$here/memory.c" "$work/libzmq.so.5" -o "$work/memory" || exit
 programs=()
 for part in check runtime handles messages traffic fork drafts endings routing_ids; do programs+=("$root/tests/abi/c/$part.c"); done
 gcc -std=c99 -I "$root/include" "${programs[@]}" "$work/libzmq.so.5" -pthread -o "$work/runtime" || exit
@@ -38,12 +39,16 @@ gcc -std=c99 -I "$root/include" "${programs[@]}" "$work/libzmq.so.5" -pthread -o
 export GLIBC_TUNABLES=glibc.pthread.rseq=0
 
 # outcome TRANSPORT RULE...: sets `result` to the first line of the program's output, and `said` to the second one. The transport `runtime`
-# is the program of tests/abi/c, and `result` its exit code.
+# is the program of tests/abi/c, and `result` its exit code. The transport `memory` is memory.c, with its arguments.
 outcome() {
     local out
     if [[ $1 == runtime ]]; then
         LD_LIBRARY_PATH=$work timeout -k 5 300 "$work/confine" "${@:2}" -- "$work/runtime" ${baseline:+lenient} >"$work/log" 2>&1
         result="exit $?"
+        return
+    fi
+    if [[ $1 == memory ]]; then
+        result=$(LD_LIBRARY_PATH=$work timeout -k 5 900 "$work/memory" "${@:2}" ${baseline:+all} 2>"$work/log") || result=${result:-exit $?}
         return
     fi
     out=$(LD_LIBRARY_PATH=$work timeout -k 5 300 "$work/limits" "$@" ${baseline:+watchdog=5} 2>"$work/log") || out="exit $?"
@@ -116,6 +121,15 @@ for room in {0..14}; do
         # shellcheck disable=SC2086
         check "moves|((far )?zmq_(socket|bind|connect) EMFILE|zmq_recv EAGAIN), then moves" $end "limit=NOFILE:+$room" patience=500 retry
     done
+done
+
+# The first, second, ... allocation fails, or this one and all later ones. `run.sh LIBDIR memory` refuses each allocation, the whole suite
+# some of them.
+most=60
+[[ $word != memory ]] || most=100000
+check "survives 1" memory shortage
+for transport in tcp ipc curve inproc; do
+    for how in once on; do check "survives [0-9]+" memory $transport $how most=$most; done
 done
 
 # The first, second, ... call fails. The library recreates the lost object, and leaks no descriptor or thread.

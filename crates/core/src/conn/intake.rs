@@ -5,6 +5,7 @@
 //! message is published when its last part has arrived. At the receive high-water mark reading
 //! stops. Bytes that were already read stay unpublished, at most one read's worth.
 
+use crate::error::check_shortage;
 use crate::message::Message;
 use crate::options::Options;
 use crate::queue::{ByteFiller, FrameReader, LONGEST, LatestMessage};
@@ -400,6 +401,8 @@ impl Intake {
         let read = with_buffers(|wire, plain| {
             let read = patiently(|| stream.read(&mut wire[..most]), &mut again);
             if let (Ok(n), Some(stage)) = (&read, &mut self.stage) {
+                // Some stages, such as TLS, cannot handle a failed allocation.
+                check_shortage().map_err(|_| ProtocolError::NoMemory)?;
                 let mut stage = lock(stage);
                 let opened = stage.open(&wire[..*n], plain);
                 asked.signs |= if stage.has_output() { PeerRequests::ANSWER } else { 0 };

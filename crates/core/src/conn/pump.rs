@@ -8,7 +8,7 @@
 use super::link::SharedStage;
 use super::room::wait_for_room;
 use crate::ablation::{Rule, is_disabled};
-use crate::error::NoMemory;
+use crate::error::{NoMemory, check_shortage};
 use crate::queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
 use crate::sync::{Arc, lock};
 use crate::timing::SEGMENT;
@@ -439,6 +439,7 @@ fn seal<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     staged: &mut Vec<u8>,
 ) -> Result<(), NoMemory> {
+    check_shortage()?;
     let mut stage = lock(stage);
     pieces.into_iter().for_each(|piece| stage.seal(piece, staged));
     if stage.is_out_of_memory() { Err(NoMemory) } else { Ok(()) }

@@ -11,6 +11,7 @@ use super::origin::Origin;
 use super::security::Security;
 use super::wire::{CHECK, Wire, is_silent, is_stranger};
 use super::{EXHAUSTED, EventLoop, EventSource, Resident, Site};
+use crate::error::check_shortage;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Gate, PeerSource, Refusal};
@@ -248,6 +249,7 @@ impl Acceptor {
                 return self.wait(turn, pause);
             }
             let accepted = match &lock(&self.state).listener {
+                Some(_) if check_shortage().is_err() => Err(ErrorKind::OutOfMemory.into()),
                 Some(listener) => listener.accept(),
                 None => return,
             };
@@ -257,7 +259,7 @@ impl Acceptor {
                 Err(error) => {
                     self.site.events.emit(
                         event::ACCEPT_FAILED,
-                        errno::of(&error).unwrap_or(0) as u32,
+                        errno::of(&error).unwrap_or(errno::ENOMEM) as u32,
                         &self.endpoint,
                     );
                     // The peer that could not be accepted stays in the backlog, so the listener

@@ -250,6 +250,6 @@ mod tests {
         peer.read_to_end(&mut heard).unwrap();
         assert_eq!(heard.len(), written);
         drop(peer);
-        thread.join().unwrap();
+        thread.join();
     }
 }

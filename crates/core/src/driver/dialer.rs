@@ -11,7 +11,7 @@ use super::wire::Wire;
 use super::{EventLoop, EventSource, Resident, Site, relay};
 use crate::conn::{Connection, Loss, News};
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
@@ -287,6 +287,9 @@ impl Dialer {
     fn dial(self: &Arc<Self>, turn: &mut EventLoop) {
         if lock(&self.state).is_over() {
             return;
+        }
+        if check_shortage().is_err() {
+            return self.handle_attempt_failure(turn, errno::ENOMEM);
         }
         let route =
             transport::parse(&self.given).and_then(|endpoint| transport::route(&endpoint, &self.options));

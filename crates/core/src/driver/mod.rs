@@ -58,6 +58,7 @@ use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 use tautline_io::resolve::Resolver;
+use tautline_io::thread::{STACK, Started};
 use tautline_io::wake::WakeFd;
 use tick::Ticker;
 
@@ -119,7 +120,7 @@ pub(crate) struct ThreadOptions {
 
 impl Driver {
     /// Starts an I/O thread.
-    pub(crate) fn start(options: ThreadOptions) -> Result<(Arc<Self>, std::thread::JoinHandle<()>), Error> {
+    pub(crate) fn start(options: ThreadOptions) -> Result<(Arc<Self>, Started), Error> {
         let driver = Arc::new(Driver {
             reactor: SystemReactor::new()?,
             wake: WakeFd::new()?,
@@ -148,24 +149,23 @@ impl Driver {
             timer_keys: 0,
             closing_streams: 0,
         };
-        let thread = std::thread::Builder::new()
-            .name(options.name.clone())
-            .spawn(move || {
-                let _own = tautline_io::thread::OwnThread::new();
-                tautline_io::thread::set_timer_slack_ns(1);
-                if let Some((policy, priority)) = options.scheduling {
-                    let _ = tautline_io::thread::set_scheduling(policy, priority);
-                }
-                if !options.affinity.is_empty() {
-                    let _ = tautline_io::thread::set_affinity(&options.affinity);
-                }
-                // Drop `turn` before the thread ends.
-                let mut turn = turn;
-                wakes::begin();
-                turn.run();
-                wakes::end();
-            })
-            .map_err(|_| Error::NoThread)?;
+        let name = options.name.clone();
+        let work = move || {
+            let _own = tautline_io::thread::OwnThread::new();
+            tautline_io::thread::set_timer_slack_ns(1);
+            if let Some((policy, priority)) = options.scheduling {
+                let _ = tautline_io::thread::set_scheduling(policy, priority);
+            }
+            if !options.affinity.is_empty() {
+                let _ = tautline_io::thread::set_affinity(&options.affinity);
+            }
+            // Drop `turn` before the thread ends.
+            let mut turn = turn;
+            wakes::begin();
+            turn.run();
+            wakes::end();
+        };
+        let thread = tautline_io::thread::start(&name, STACK, work).map_err(|_| Error::NoThread)?;
         Ok((driver, thread))
     }
 
@@ -581,6 +581,6 @@ mod tests {
         }));
         told.recv().unwrap();
         driver.stop();
-        thread.join().unwrap();
+        thread.join();
     }
 }

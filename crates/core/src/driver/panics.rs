@@ -90,6 +90,6 @@ mod tests {
         driver.post(Box::new(move |_| sender.send("task").unwrap()));
         assert_eq!(told.recv(), Ok("task"));
         driver.stop();
-        thread.join().unwrap();
+        thread.join();
     }
 }

@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::security::Security;
 use super::{Acceptor, EventLoop, EventSource, NOWHERE, Resident, Site};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
+use crate::error::check_shortage;
 use crate::message::Metadata;
 use crate::monitor::{Ends, EventDetails, LOST, event};
 use crate::options::Options;
@@ -225,6 +226,7 @@ impl Wire {
             }
             Ok(HandshakeStep::Wait)
         };
+        check_shortage().map_err(|_| Loss::Stream(errno::ENOMEM))?;
         let mut reads = 0;
         loop {
             if let Err(loss) = session.write(&self.stream) {

@@ -6,7 +6,6 @@
 
 use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, IndirectBody, Message};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use tautline_mem::blocks::{self, Class};
@@ -228,13 +227,6 @@ pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
 pub(super) unsafe extern "C" fn free_owner<T>(_data: *mut c_void, hint: *mut c_void) {
     // SAFETY: `Message::from_owner` took this from a box of this type.
     drop(unsafe { Box::from_raw(hint.cast::<T>()) });
-}
-
-/// Aborts the process, like every failed infallible allocation.
-#[cold]
-pub(super) fn exhausted(len: usize) -> ! {
-    let layout = Layout::from_size_align(len, align_of::<HeapBlock>());
-    std::alloc::handle_alloc_error(layout.unwrap_or(Layout::new::<HeapBlock>()))
 }
 
 #[cfg(test)]

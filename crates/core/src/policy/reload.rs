@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::spare::Spare;
+use crate::error::{Error, check_shortage};
 
 /// Minimum time between two checks if a file has changed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -64,6 +65,10 @@ impl<T> ReloadedValue<T> {
             self.spare.fill();
             return Ok(false);
         }
+        let read = || match check_shortage() {
+            Ok(()) => read(),
+            Err(_) => Err(Error::NoMemory.to_string()),
+        };
         match self.spare.lend(read) {
             Ok((value, is_whole)) => {
                 self.value = value;

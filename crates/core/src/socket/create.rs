@@ -5,7 +5,7 @@ use super::Socket;
 use crate::conn::ConnectionKind;
 use crate::context::{Context, SocketResources};
 use crate::driver::Site;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::monitor::EventDispatcher;
 use crate::options::type_info::SocketTypeInfo;
 use crate::pattern::{self, PatternEntry, Routed};
@@ -19,9 +19,10 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a type that this build does not have, [`Error::TooManyFiles`] at
-    /// ZMQ_MAX_SOCKETS or without descriptors, [`Error::Terminated`].
+    /// ZMQ_MAX_SOCKETS or without descriptors, [`Error::NoMemory`], [`Error::Terminated`].
     pub fn socket(&self, socket_type: SocketType) -> Result<Socket, Error> {
         let entry = pattern::entry(socket_type).ok_or(Error::Invalid)?;
+        check_shortage()?;
         let SocketResources { id, inbox, driver, defaults, desk, ticket, lingering } =
             self.reserve_socket()?;
         let tap = Arc::new(EventDispatcher::default());

@@ -9,7 +9,7 @@ use crate::conn::{PeerInfo, inproc};
 use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::message::Metadata;
 use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
@@ -96,6 +96,7 @@ impl Socket {
     /// resolver, if there is one.
     pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<AddressQuery>), Error> {
         self.check_alive()?;
+        check_shortage().map_err(Error::from).inspect_err(|error| self.bind_failed(endpoint, *error))?;
         let parsed = transport::parse(endpoint)
             .and_then(|parsed| parsed.check_bind().map(|()| parsed))
             .inspect_err(|error| self.bind_failed(endpoint, *error))?;
@@ -210,6 +211,7 @@ impl Socket {
     /// Connects and returns the new pipe. Returns `None` if there is no pipe, or not yet.
     pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
+        check_shortage()?;
         let parsed = transport::parse(endpoint)?;
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {

@@ -3,7 +3,7 @@
 
 use super::{Flags, Socket};
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::monitor::{Claim, Ends, EventDetails, EventSink, KnownPeer, Observer, event};
 use crate::options::type_info::SocketTypeInfo;
 use crate::transport;
@@ -158,6 +158,7 @@ impl Socket {
 
     /// Ends the former monitor, and creates the socket of the next one.
     fn event_socket(&mut self, endpoint: &str, socket_type: SocketType) -> Result<Socket, Error> {
+        check_shortage()?;
         self.events.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
         socket.pipes.options_mut().linger = Some(Duration::ZERO);

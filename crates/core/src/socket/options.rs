@@ -3,7 +3,7 @@
 
 use super::statistics::NUMBERS;
 use super::{PollEvents, Socket};
-use crate::error::{Error, check_memory};
+use crate::error::{Error, check_memory, check_shortage};
 pub(super) use crate::options::socket_codes::{EVENTS, FD, SUBSCRIBE, UNSUBSCRIBE};
 use crate::options::socket_codes::{
     LAST_ENDPOINT, PEERS, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE, WAIT_PEERS,
@@ -72,13 +72,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Does not process news, and lets ZMQ_LINGER be set even after termination: a program that
-    /// shuts down must be able to drop its queued messages.
+    /// Does not process news, and lets ZMQ_LINGER be set even after termination or while memory is
+    /// short: a program that shuts down must be able to drop its queued messages.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         match self.over {
             Some(Error::Terminated) if code == LINGER => Ok(()),
             Some(error) => Err(error),
-            None => Ok(()),
+            None if matches!(code, LINGER | UNSUBSCRIBE) => Ok(()),
+            None => Ok(check_shortage()?),
         }
     }
 

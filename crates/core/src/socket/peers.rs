@@ -1,7 +1,7 @@
 //! Single peers of a socket, by number or name, and the groups of a DISH.
 
 use super::Socket;
-use crate::error::Error;
+use crate::error::{Error, check_shortage};
 use crate::pipe::OnFull;
 
 const POLLIN: i32 = 1;
@@ -15,6 +15,7 @@ impl Socket {
     /// contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
+        check_shortage()?;
         self.pattern.pattern_mut().join(&mut self.pipes, group, true)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::program;
 use super::server::Server;
 use super::{SocketWatch, Watch};
+use crate::error::check_shortage;
 use crate::stderr_report::report_in_background;
 use crate::sync::{Arc, lock};
 use crate::version::version;
@@ -78,7 +79,10 @@ impl Sampler {
         let began = thread_cpu_nanos();
         self.process.written = unix_us();
         self.process.looks += 1;
-        self.record(watch);
+        // While memory is short, readers see the last numbers.
+        if check_shortage().is_ok() {
+            self.record(watch);
+        }
         if let Err(error) = self.write(watch) {
             self.report(&error);
             return RETRY;

@@ -6,7 +6,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Watch;
@@ -16,7 +15,7 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use tautline_io::net::peer_credentials_of;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::thread::OwnThread;
+use tautline_io::thread::{self, OwnThread, Started};
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{LONGEST_REQUEST, OK, Request};
 
@@ -29,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Server {
     path: PathBuf,
     shared: Arc<ServerControl>,
-    thread: JoinHandle<()>,
+    thread: Started,
 }
 
 /// State that the thread shares with the thread that ends it.
@@ -55,7 +54,7 @@ impl Server {
             Arc::new(ServerControl { ending: AtomicBool::new(false), wake: Arc::new(WakeFd::new()?) });
         let (watch, served) = (watch.clone(), shared.clone());
         let (begun, begins) = mpsc::channel();
-        let thread = Builder::new().name("ZMQbg/tap".into()).spawn(move || {
+        let thread = thread::start("ZMQbg/tap", thread::STACK, move || {
             let _own = OwnThread::new();
             let _ = begun.send(());
             serve(&watch, &listener, &served);
@@ -82,7 +81,7 @@ impl Server {
         // Release pairs with the Acquire of the thread, which is woken to read it.
         self.shared.ending.store(true, Release);
         self.shared.wake.wake();
-        let _ = self.thread.join();
+        self.thread.join();
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -152,9 +152,8 @@ fn close_elsewhere(file: File) {
         return;
     }
     closer.at_work = Some(process);
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(|| {
+    let thread = thread::start("ZMQbg/Close", STACK, || {
         thread::block_all_signals();
-        thread::set_name("ZMQbg/Close");
         close_all();
     });
     drop(closer);

@@ -33,6 +33,6 @@ pub(super) fn block_all_signals() {
 }
 
 /// Returns the outcome of a call that returns its error number instead of setting `errno`.
-fn check_number(number: libc::c_int) -> io::Result<()> {
+pub(super) fn check_number(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }

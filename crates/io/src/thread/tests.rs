@@ -85,3 +85,27 @@ fn yielding_takes_time() {
     assert!(cpu_count() >= 1);
     assert_eq!(process_id(), std::process::id());
 }
+
+#[test]
+fn a_started_thread_has_its_name_and_is_joined() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    let done = Arc::new(AtomicBool::new(false));
+    let in_thread = done.clone();
+    // A stack that is too small for the system becomes one of the usual size.
+    let thread = start("of a test", 1, move || {
+        #[cfg(linux_kernel)]
+        assert_eq!(status("Name"), "of a test");
+        in_thread.store(true, SeqCst);
+    })
+    .unwrap();
+    assert!(!thread.is_current());
+    thread.join();
+    assert!(done.load(SeqCst));
+}
+
+#[test]
+fn a_panic_ends_only_its_thread() {
+    start("panics", STACK, || panic!("expected by this test")).unwrap().join();
+}

@@ -44,3 +44,28 @@ pub(super) fn set_timer_slack_ns(_nanos: u64) {}
 pub(super) fn runnable() -> Option<usize> {
     None
 }
+
+pub(super) mod start {
+    use std::io;
+
+    /// A started thread. Dropping the handle detaches the thread.
+    #[derive(Debug)]
+    pub struct Started(std::thread::JoinHandle<()>);
+
+    impl Started {
+        /// Waits until the thread has ended.
+        pub fn join(self) {
+            // The panic hook has reported a panic.
+            let _ = self.0.join();
+        }
+
+        /// True on the thread itself.
+        pub fn is_current(&self) -> bool {
+            self.0.thread().id() == std::thread::current().id()
+        }
+    }
+
+    pub(in super::super) fn start(stack: usize, work: Box<dyn FnOnce() + Send>) -> io::Result<Started> {
+        std::thread::Builder::new().stack_size(stack).spawn(work).map(Started)
+    }
+}

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::fd::BorrowedFd;
@@ -15,7 +14,7 @@ use crate::wake::WakeFd;
 pub(super) struct ThreadTimer {
     shared: Arc<Shared>,
     /// The thread, and the process that owns it. A forked child does not have the thread.
-    thread: Option<(JoinHandle<()>, u32)>,
+    thread: Option<(thread::Started, u32)>,
 }
 
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl ThreadTimer {
         let shared =
             Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wake: WakeFd::new()? });
         let sleeper = shared.clone();
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || sleeper.work())?;
+        let thread = thread::start("ZMQbg/timer", STACK, move || sleeper.work())?;
         Ok(ThreadTimer { shared, thread: Some((thread, thread::process_id())) })
     }
 
@@ -69,7 +68,7 @@ impl Drop for ThreadTimer {
         }
         self.shared.state().dropped = true;
         self.shared.changed.notify_one();
-        let _ = sleeper.join();
+        sleeper.join();
     }
 }
 
@@ -81,7 +80,6 @@ impl Shared {
     fn work(&self) {
         let _own = thread::OwnThread::new();
         thread::set_timer_slack_ns(1);
-        thread::set_name("ZMQbg/timer");
         let mut state = self.state();
         while !state.dropped {
             let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
