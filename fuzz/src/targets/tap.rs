@@ -36,7 +36,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         request.to_text().into_bytes(),
         Request { direction: Some(Direction::Out), ..Request::default() }.to_text().into_bytes(),
-        [copy.to_bytes(), Frame::Missed(9).to_bytes()].concat(),
+        [copy.to_bytes(), Frame::Missed { count: 9, too_large: 2 }.to_bytes()].concat(),
         b"TAP 1\nleast=x\n".to_vec(),
     ]
 }
