@@ -1,5 +1,5 @@
-//! Calls that end something while it is in use: an unbind within a message, a close beside a blocked
-//! call, and a disconnect between two attempts to connect.
+//! Calls that end an object while it is in use: an unbind within a message, a close beside a
+//! blocked call, and a disconnect between two attempts to connect.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

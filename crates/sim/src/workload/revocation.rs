@@ -104,7 +104,7 @@ impl List {
         }
     }
 
-    /// Adds a malformed file to a folder. A file without a key admits nobody.
+    /// Adds a malformed file to a folder. A file without a key admits no client.
     fn write_malformed(&self, rng: &mut Rng) {
         if self.is_folder {
             let name = *rng.pick(&["new.pub", "README", "bad.pub~"]);

@@ -1,5 +1,5 @@
-//! Clients that wait for a server on their own host. While no program listens, the system may choose
-//! the server's port as the client's own: TCP then connects the socket to itself.
+//! Clients that wait for a server on their own host. While no program listens, the system may
+//! choose the server's port as the client's own port: TCP then connects the socket to itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Messages that are out, by tickets that nobody can guess. Pure state, without I/O.
+//! Messages that are out, by random tickets. Pure state, without I/O.
 
 use std::collections::{HashMap, VecDeque};
 
