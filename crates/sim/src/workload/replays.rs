@@ -23,6 +23,11 @@ pub(super) fn replays(stage: &mut Scenario, rng: &mut Rng) {
     if stage.transport() == "inproc" {
         stage.over_tcp();
     }
+    // Drawn from a separate stream.
+    let mut own = Rng::new(rng.clone().next(), 9);
+    if own.chance(4) {
+        return crowded(stage, &mut own);
+    }
     let (live, ring) = (stage.endpoint(), stage.endpoint());
     let epochs = rng.between(1, 4) as u32;
     let kept = rng.spread(1, 2_000) as usize;
@@ -55,7 +60,7 @@ pub(super) fn replays(stage: &mut Scenario, rng: &mut Rng) {
         if is_last {
             stage.stop_losses();
         }
-        let Some(mut publisher) = publisher(&context, [&live, &ring], kept) else { continue };
+        let mut publisher = publisher(&context, [&live, &ring], kept);
         if rng.chance(2) {
             std::thread::sleep(Duration::from_micros(rng.spread(1, 2_000_000)));
         }
@@ -91,6 +96,45 @@ pub(super) fn replays(stage: &mut Scenario, rng: &mut Rng) {
     join(handles);
 }
 
+/// More peers than a ring has places request all messages and read none. A subscriber that comes
+/// after them still receives every message.
+fn crowded(stage: &mut Scenario, rng: &mut Rng) {
+    stage.stop_losses();
+    // Small buffers, so that the queues of the silent peers are full.
+    world::with(|world| world.kernel.faults.buffer = (2_304, 8_192));
+    let (live, ring) = (stage.endpoint(), stage.endpoint());
+    let context = Context::from_engine(stage.context(rng));
+    let mut publisher = publisher(&context, [&live, &ring], 1_000);
+    let count = rng.between(60, 100);
+    for number in 0..count {
+        retry(|| publisher.send("t", format!("{number}/{}", "x".repeat(2_000))));
+    }
+    let mut silent = Vec::new();
+    for _ in 0..rng.between(3, 8) {
+        let context = Context::from_engine(stage.context(rng));
+        let mut dealer =
+            Dealer::builder(&context).receive_hwm(1).linger(Duration::ZERO).connect(&ring).unwrap();
+        retry(|| dealer.send_multipart([&b""[..], &[0; 8]]));
+        silent.push(dealer);
+    }
+    std::thread::sleep(Duration::from_secs(20));
+    let context = Context::from_engine(stage.context(rng));
+    let mut subscriber = ReliableSub::builder(&context)
+        .subscribe("")
+        .start(Start::Oldest)
+        .answer_timeout(Duration::from_secs(100))
+        .connect(&live, &ring)
+        .unwrap();
+    for number in 0..count {
+        let Some(delivery) = retry(|| subscriber.recv_within(Duration::from_secs(300))) else {
+            panic!("silent peers keep message {number} from a subscriber");
+        };
+        world::progress();
+        let Delivery::Message(update) = delivery else { panic!("{delivery:?}") };
+        assert_eq!((update.number, update.replayed), (number, true), "the next message of the ring");
+    }
+}
+
 /// Repeats interrupted calls.
 fn retry<T>(mut call: impl FnMut() -> tautline::Result<T>) -> T {
     loop {
@@ -103,12 +147,12 @@ fn retry<T>(mut call: impl FnMut() -> tautline::Result<T>) -> T {
 }
 
 /// Starts a publisher. The sockets of an earlier one may hold the endpoints for a moment.
-fn publisher(context: &Context, [live, ring]: [&str; 2], kept: usize) -> Option<ReliablePub> {
+fn publisher(context: &Context, [live, ring]: [&str; 2], kept: usize) -> ReliablePub {
     for _ in 0..10_000 {
         let mut publisher = ReliablePub::builder(context).keep(kept).build().unwrap();
         let bound = publisher.serve(ring).and_then(|_| publisher.bind(live));
         match bound {
-            Ok(_) => return Some(publisher),
+            Ok(_) => return publisher,
             Err(Error::AddressInUse(..)) => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => panic!("{error}"),
         }

@@ -111,8 +111,8 @@ mod tests {
                 sizes.push(message.size());
                 ring.push(message);
                 let (mut count, mut bytes) = (0, 0);
-                for size in sizes.iter().rev().take_while(|_| count < most) {
-                    if bytes + size > most_bytes {
+                for size in sizes.iter().rev() {
+                    if count == most || bytes + size > most_bytes {
                         break;
                     }
                     (count, bytes) = (count + 1, bytes + size);
