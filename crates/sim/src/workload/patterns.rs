@@ -58,6 +58,12 @@ pub(super) const ALL: [(&str, Program); 60] = [
     ("conflate", conflate),
     ("bounds", bounds),
     ("terminate", terminate),
+    ("halves", halves),
+    ("closes", closes),
+    ("retries", retries),
+    ("itself", itself),
+    ("replays", replays),
+    ("revoked", revoked),
     ("successors", successors),
     ("migrate", migrate),
     ("flood", flood),
@@ -94,12 +100,6 @@ pub(super) const ALL: [(&str, Program); 60] = [
     ("crossed", crossed),
     ("batches", batches),
     ("tasks", tasks),
-    ("halves", halves),
-    ("closes", closes),
-    ("retries", retries),
-    ("itself", itself),
-    ("replays", replays),
-    ("revoked", revoked),
 ];
 
 /// Longest wait of a receiver that cannot know if a message was lost.
