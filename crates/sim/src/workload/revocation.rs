@@ -108,7 +108,8 @@ impl List {
     fn write_malformed(&self, rng: &mut Rng) {
         if self.is_folder {
             let name = *rng.pick(&["new.pub", "README", "bad.pub~"]);
-            write(&format!("{LIST}/{name}"), *rng.pick(&["", "public = \"half a k", "no key"]));
+            let text = *rng.pick::<&str>(&["", "public = \"half a k", "no key"]);
+            write(&format!("{LIST}/{name}"), text);
         }
     }
 }
