@@ -13,6 +13,9 @@ use super::{Scenario, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
+/// Default high-water mark of a ring.
+const RING_HWM: u32 = 250;
+
 /// A publisher that ends and starts again at the same endpoints, some subscribers, and peers of the
 /// ring that send nonsense, or request all messages and read none.
 ///
@@ -60,7 +63,7 @@ pub(super) fn replays(stage: &mut Scenario, rng: &mut Rng) {
         if is_last {
             stage.stop_losses();
         }
-        let mut publisher = publisher(&context, [&live, &ring], kept);
+        let mut publisher = publisher(&context, [&live, &ring], kept, RING_HWM);
         if rng.chance(2) {
             std::thread::sleep(Duration::from_micros(rng.spread(1, 2_000_000)));
         }
@@ -104,7 +107,7 @@ fn crowded(stage: &mut Scenario, rng: &mut Rng) {
     world::with(|world| world.kernel.faults.buffer = (2_304, 8_192));
     let (live, ring) = (stage.endpoint(), stage.endpoint());
     let context = Context::from_engine(stage.context(rng));
-    let mut publisher = publisher(&context, [&live, &ring], 1_000);
+    let mut publisher = publisher(&context, [&live, &ring], 1_000, 2);
     let count = rng.between(60, 100);
     for number in 0..count {
         retry(|| publisher.send("t", format!("{number}/{}", "x".repeat(2_000))));
@@ -147,9 +150,13 @@ fn retry<T>(mut call: impl FnMut() -> tautline::Result<T>) -> T {
 }
 
 /// Starts a publisher. The sockets of an earlier one may hold the endpoints for a moment.
-fn publisher(context: &Context, [live, ring]: [&str; 2], kept: usize) -> ReliablePub {
+fn publisher(context: &Context, [live, ring]: [&str; 2], kept: usize, ring_hwm: u32) -> ReliablePub {
     for _ in 0..10_000 {
-        let mut publisher = ReliablePub::builder(context).keep(kept).build().unwrap();
+        let mut publisher = ReliablePub::builder(context)
+            .keep(kept)
+            .with_ring(|ring| ring.send_hwm(ring_hwm))
+            .build()
+            .unwrap();
         let bound = publisher.serve(ring).and_then(|_| publisher.bind(live));
         match bound {
             Ok(_) => return publisher,
