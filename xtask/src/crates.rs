@@ -41,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/testkit", &[]),
-    ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
+    ("crates/sim", &["tautline", "tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
     (

@@ -314,3 +314,6 @@ fn ipc(folder: &Path, id: &str) -> String {
 
 #[cfg(all(test, unix))]
 mod tests;
+
+#[cfg(all(test, unix))]
+mod model_tests;

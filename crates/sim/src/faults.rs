@@ -19,6 +19,9 @@ pub(crate) struct Faults {
     pub(crate) resets: u64,
     /// A connect is refused although there is a listener, or its request is lost.
     pub(crate) refused: u64,
+    /// The system chooses the requested port as the local port of a connect, so that the socket
+    /// connects to itself. Only for ports from `EPHEMERAL` on. No seed draws it.
+    pub(crate) itself: u64,
     /// A datagram is lost.
     pub(crate) lost: u64,
     /// A datagram is duplicated.
@@ -50,6 +53,9 @@ pub(crate) struct Faults {
     /// Bytes of a socket's buffer: minimum and maximum.
     pub(crate) buffer: (u64, u64),
 }
+
+/// First port that the system chooses by itself.
+pub(crate) const EPHEMERAL: u16 = 32_768;
 
 impl Faults {
     /// Draws the faults of a seed. If `lossy` is true, connections may be lost.
@@ -106,6 +112,7 @@ impl Faults {
             ("no_memory", &mut self.no_memory),
             ("watches", &mut self.watches),
             ("wall", &mut self.wall),
+            ("itself", &mut self.itself),
             ("lost", &mut self.lost),
             ("doubled", &mut self.doubled),
             ("weak", &mut self.weak),

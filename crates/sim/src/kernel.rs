@@ -42,9 +42,15 @@ pub(crate) struct Kernel {
     /// Files with contents, by path.
     files: BTreeMap<Vec<u8>, Id>,
     folders: BTreeSet<Vec<u8>>,
+    /// Files of settings, by path.
+    settings: BTreeMap<Vec<u8>, SettingsFile>,
+    /// Largest number of open descriptors. A call that needs one more fails with EMFILE.
+    pub(crate) most_descriptors: usize,
     /// Mapped memory of descriptors: address and length.
     pub(crate) mapped: BTreeMap<usize, usize>,
     next_port: u16,
+    /// Ports in TIME_WAIT, each with the end of that state.
+    waiting_ports: BTreeMap<u16, u64>,
     /// Datagrams in flight.
     flights: BTreeMap<Id, socket::DatagramInFlight>,
     due: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -60,6 +66,22 @@ pub(crate) struct Kernel {
     pub(crate) changes: u64,
     /// Real descriptors without a remaining reference, for the caller to close.
     pub(crate) to_close: Vec<i32>,
+}
+
+/// A file that a program reads and the operator replaces.
+pub(crate) struct SettingsFile {
+    bytes: Vec<u8>,
+    inode: u64,
+    /// Time of the last change in simulated nanoseconds.
+    changed: u64,
+}
+
+/// Attributes of a file, for stat(2).
+pub(crate) struct Attributes {
+    pub(crate) kind: FileKind,
+    pub(crate) inode: u64,
+    pub(crate) length: u64,
+    pub(crate) changed: u64,
 }
 
 /// Kind of the file at a path.
@@ -85,6 +107,10 @@ pub(crate) enum Body {
     Memory(i32),
     /// A readable file.
     Text(Vec<u8>, usize),
+    /// Remaining names of a folder that is listed.
+    Listing(Vec<Vec<u8>>),
+    /// A socket that is never used.
+    Idle,
 }
 
 #[derive(Default)]
@@ -123,8 +149,11 @@ impl Kernel {
             next_inode: 1000,
             files: BTreeMap::new(),
             folders: BTreeSet::from([b"/sim/run".to_vec()]),
+            settings: BTreeMap::new(),
+            most_descriptors: usize::MAX,
             mapped: BTreeMap::new(),
             next_port: 40_000,
+            waiting_ports: BTreeMap::new(),
             flights: BTreeMap::new(),
             due: BinaryHeap::new(),
             next_event: 0,
@@ -156,6 +185,8 @@ impl Kernel {
             Some(Body::Timer(_)) => "timerfd",
             Some(Body::Memory(_)) => "memory",
             Some(Body::Text(..)) => "file",
+            Some(Body::Listing(_)) => "folder",
+            Some(Body::Idle) => "idle socket",
             None => "nothing",
         };
         self.descriptors.iter().map(|(fd, id)| (*fd, kind(id))).collect()
@@ -171,6 +202,8 @@ impl Kernel {
                 Some(Body::Timer(timer)) => format!("timerfd for {:?}", timer.at),
                 Some(Body::Memory(_)) => "memory".to_owned(),
                 Some(Body::Text(..)) => "file".to_owned(),
+                Some(Body::Listing(_)) => "folder".to_owned(),
+                Some(Body::Idle) => "idle socket".to_owned(),
                 None => "nothing".to_owned(),
             };
             format!("fd {} (object {id}): {what}, ready for {:#x}", fd - BASE, self.readiness(*id, 0))
@@ -321,7 +354,7 @@ impl Kernel {
             Body::Counter(_) => both,
             Body::Timer(timer) if timer.at.is_some_and(|at| at <= self.now) => libc::EPOLLIN,
             Body::Timer(_) => 0,
-            Body::Memory(_) | Body::Text(..) => both,
+            Body::Memory(_) | Body::Text(..) | Body::Listing(_) | Body::Idle => both,
         };
         mask as u32
     }
@@ -414,6 +447,61 @@ impl Kernel {
         file.or_else(|| self.paths.get(path).map(|(inode, _)| (FileKind::Socket, *inode)))
     }
 
+    /// Returns the attributes of the file at a path.
+    pub(crate) fn attributes(&self, path: &[u8]) -> Option<Attributes> {
+        if let Some(file) = self.settings.get(path) {
+            let (inode, length) = (file.inode, file.bytes.len() as u64);
+            return Some(Attributes { kind: FileKind::Plain, inode, length, changed: file.changed });
+        }
+        let (kind, inode) = self.file(path)?;
+        Some(Attributes { kind, inode, length: 0, changed: 0 })
+    }
+
+    /// Creates or replaces a file of settings in one step.
+    pub(crate) fn write_settings(&mut self, path: &[u8], bytes: &[u8]) {
+        self.next_inode += 1;
+        let file = SettingsFile { bytes: bytes.to_vec(), inode: self.next_inode, changed: self.now };
+        self.settings.insert(path.to_vec(), file);
+    }
+
+    pub(crate) fn remove_settings(&mut self, path: &[u8]) {
+        self.settings.remove(path);
+    }
+
+    /// Lets no call open a further descriptor before another one is closed.
+    pub(crate) fn limit_descriptors(&mut self) {
+        self.most_descriptors = self.descriptors.len();
+    }
+
+    /// True if no descriptor is left.
+    pub(crate) fn is_full(&self) -> bool {
+        self.descriptors.len() >= self.most_descriptors
+    }
+
+    /// Opens a folder, to list its names.
+    pub(crate) fn list_folder(&mut self, path: &[u8]) -> SysResult<Fd> {
+        if !self.folders.contains(path) {
+            return Err(if self.file(path).is_some() { libc::ENOTDIR } else { libc::ENOENT });
+        }
+        if self.is_full() {
+            return Err(libc::EMFILE);
+        }
+        let name = |file: &Vec<u8>| {
+            let name = file.strip_prefix(path)?.strip_prefix(b"/")?;
+            (!name.contains(&b'/')).then(|| name.to_vec())
+        };
+        let names = self.settings.keys().filter_map(name).collect();
+        Ok(self.open_new(Body::Listing(names)))
+    }
+
+    /// Returns the next name of a listed folder.
+    pub(crate) fn next_name(&mut self, fd: Fd) -> Option<Vec<u8>> {
+        match self.body(fd) {
+            Ok(Body::Listing(names)) => names.pop(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn make_folder(&mut self, path: &[u8]) -> SysResult {
         if self.file(path).is_some() {
             Err(libc::EEXIST)
@@ -424,6 +512,13 @@ impl Kernel {
 
     /// Opens an existing file.
     pub(crate) fn open_file(&mut self, path: &[u8]) -> SysResult<Fd> {
+        if self.is_full() {
+            return Err(libc::EMFILE);
+        }
+        if let Some(file) = self.settings.get(path) {
+            let bytes = file.bytes.clone();
+            return Ok(self.open_new(Body::Text(bytes, 0)));
+        }
         let id = *self.files.get(path).ok_or(libc::ENOENT)?;
         Ok(self.open(id))
     }

@@ -10,11 +10,11 @@
 //! and waits for no other peer. After the answer `stored`, a message survives a crash of the
 //! bridge.
 
+mod attempts;
 mod ordered_results;
 
 use std::error::Error as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
@@ -31,21 +31,14 @@ use crate::envelope::PARTS;
 use crate::stop::Stop;
 use crate::topic::{filter_matches, header_value, name_value};
 use crate::zmq::Socket;
+use attempts::Attempts;
 use ordered_results::OrderedResults;
 
-/// Delay before the second attempt. It doubles for each later attempt.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// Longest delay between two attempts.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// Length limit of a part that is an id, because a stream keeps ids in memory.
 const ID_MAX: usize = 1024;
 /// Limit of answers, of all peers, that wait for the answer to an earlier message of the same
 /// peer.
 const ANSWERS_MAX: usize = 65_536;
-/// Limit of consecutive attempts without an answer, while the stream answers other messages. At
-/// the limit, we assume that NATS does not forward the message, because the bridge may not publish
-/// to its subject.
-const UNHEARD: u32 = 3;
 
 /// Outcome of a message.
 struct PublishResult {
@@ -240,8 +233,7 @@ async fn publish_until_stored(
     first: Result<PublishAckFuture, PublishError>,
 ) -> Result<PublishAck, String> {
     let mut attempt = first;
-    let mut wait = FIRST_WAIT;
-    let mut unheard = 0;
+    let mut attempts = Attempts::default();
     loop {
         let stored_before = course.counters.done.get();
         let mut connection = course.nats.connection();
@@ -258,11 +250,7 @@ async fn publish_until_stored(
             Err(error) if is_final(&error) => return Err(error_text(&error)),
             Err(error) => {
                 let others_are_stored = course.counters.done.get() > stored_before;
-                unheard = match error.kind() {
-                    PublishErrorKind::TimedOut if others_are_stored => unheard + 1,
-                    _ => 0,
-                };
-                if unheard == UNHEARD {
+                if attempts.record_failure(error.kind() == PublishErrorKind::TimedOut && others_are_stored) {
                     let subject = &message.subject;
                     return Err(format!(
                         "NATS does not reply for the subject {subject}: check that the bridge may publish to it"
@@ -283,8 +271,7 @@ async fn publish_until_stored(
         if !course.nats.is_connected() {
             connection.wait_for_reconnect().await;
         } else {
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            tokio::time::sleep(attempts.next_wait()).await;
         }
         attempt = publish(course, message).await;
     }

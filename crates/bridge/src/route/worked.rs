@@ -6,7 +6,9 @@
 //! REQ sockets in front of a ROUTER ([`router_workers`]).
 
 mod dealer_workers;
+mod roster;
 mod router_workers;
+mod tickets;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

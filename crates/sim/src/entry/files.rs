@@ -4,8 +4,9 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use libc::{size_t, ssize_t};
 
+use super::time::WALL_START;
 use super::{call, is_simulated, real_of, real_syscall};
-use crate::kernel::{Body, FileKind};
+use crate::kernel::{Attributes, Body, FileKind, Kernel, SysResult};
 use crate::raw;
 use crate::world;
 
@@ -125,6 +126,22 @@ unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: usize) -> c
     unsafe { real_syscall(libc::SYS_open, [path as usize, flags as usize, mode, 0, 0, 0]) as c_int }
 }
 
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// Returns the attributes of an open file.
+fn of_descriptor(kernel: &mut Kernel, fd: c_int) -> SysResult<Attributes> {
+    let inode = kernel.id(fd)?.into();
+    match kernel.body(fd)? {
+        Body::Memory(_) => Ok(Attributes { kind: FileKind::Plain, inode, length: 0, changed: 0 }),
+        Body::Text(bytes, _) => {
+            let length = bytes.len() as u64;
+            Ok(Attributes { kind: FileKind::Plain, inode, length, changed: 0 })
+        }
+        _ => Err(libc::EINVAL),
+    }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn statx(
     at: c_int,
@@ -138,14 +155,11 @@ unsafe extern "C" fn statx(
         let name = unsafe { CStr::from_ptr(path) }.to_bytes();
         if is_simulated(at) || name.starts_with(PLACE) {
             return call("statx", at, |kernel| {
-                let (kind, inode) = match name.is_empty() {
-                    true if matches!(kernel.body(at)?, Body::Memory(_)) => {
-                        (FileKind::Plain, kernel.id(at)?.into())
-                    }
-                    true => return Err(libc::EINVAL),
-                    false => kernel.file(name).ok_or(libc::ENOENT)?,
+                let found = match name.is_empty() {
+                    true => of_descriptor(kernel, at)?,
+                    false => kernel.attributes(name).ok_or(libc::ENOENT)?,
                 };
-                let mode = match kind {
+                let mode = match found.kind {
                     FileKind::Socket => libc::S_IFSOCK | 0o777,
                     FileKind::Plain => libc::S_IFREG | 0o600,
                     FileKind::Folder => libc::S_IFDIR | 0o700,
@@ -156,8 +170,13 @@ unsafe extern "C" fn statx(
                     (*into).stx_mask = libc::STATX_BASIC_STATS;
                     (*into).stx_mode = mode as u16;
                     (*into).stx_uid = libc::geteuid();
-                    (*into).stx_ino = inode;
+                    (*into).stx_ino = found.inode;
                     (*into).stx_nlink = 1;
+                    (*into).stx_size = found.length;
+                    for time in [&mut (*into).stx_mtime, &mut (*into).stx_ctime] {
+                        time.tv_sec = WALL_START + (found.changed / SECOND) as i64;
+                        time.tv_nsec = (found.changed % SECOND) as u32;
+                    }
                 }
                 Ok(0)
             }) as c_int;
@@ -185,19 +204,75 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: usize) -> c_int {
     unsafe { real_syscall(libc::SYS_mkdir, [path as usize, mode, 0, 0, 0, 0]) as c_int }
 }
 
-/// Simulated folders cannot be listed.
+/// A simulated folder that is listed. Like the C library's type, it begins with its descriptor.
+#[repr(C)]
+struct Listing {
+    fd: c_int,
+    entry: libc::dirent64,
+}
+
+/// Returns the listing, unless it is one of the C library.
+unsafe fn listing<'a>(folder: *mut libc::DIR) -> Option<&'a mut Listing> {
+    // SAFETY: both types begin with their descriptor, and only simulated ones are this large.
+    unsafe { is_simulated(*folder.cast::<c_int>()).then(|| &mut *folder.cast::<Listing>()) }
+}
+
+/// Returns the function of this name in the C library.
+fn of_library(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is terminated.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     type Open = unsafe extern "C" fn(*const c_char) -> *mut libc::DIR;
     // SAFETY: the caller's text.
-    if world::current_thread().is_some() && unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(PLACE) {
-        call("opendir", -1, |_| Err::<i64, _>(libc::EACCES));
-        return std::ptr::null_mut();
+    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if world::current_thread().is_some() && name.starts_with(PLACE) {
+        let fd = call("opendir", -1, |kernel| kernel.list_folder(name)) as c_int;
+        if fd < 0 {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: all zeroes is a valid entry.
+        let listing = Listing { fd, entry: unsafe { std::mem::zeroed() } };
+        return Box::into_raw(Box::new(listing)).cast();
     }
-    // SAFETY: the name is terminated.
-    let there = unsafe { libc::dlsym(libc::RTLD_NEXT, c"opendir".as_ptr()) };
     // SAFETY: the function of this name has this type; the caller's text.
-    unsafe { std::mem::transmute::<*mut c_void, Open>(there)(path) }
+    unsafe { std::mem::transmute::<*mut c_void, Open>(of_library(c"opendir"))(path) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn readdir64(folder: *mut libc::DIR) -> *mut libc::dirent64 {
+    type Read = unsafe extern "C" fn(*mut libc::DIR) -> *mut libc::dirent64;
+    // SAFETY: the caller's folder.
+    let Some(listing) = (unsafe { listing(folder) }) else {
+        // SAFETY: the function of this name has this type; the caller's folder.
+        return unsafe { std::mem::transmute::<*mut c_void, Read>(of_library(c"readdir64"))(folder) };
+    };
+    world::enter("readdir");
+    let Some(name) = world::with(|world| world.kernel.next_name(listing.fd)).flatten() else {
+        return std::ptr::null_mut();
+    };
+    listing.entry.d_type = libc::DT_REG;
+    listing.entry.d_name.fill(0);
+    for (to, from) in listing.entry.d_name.iter_mut().zip(name) {
+        *to = from as c_char;
+    }
+    &raw mut listing.entry
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn closedir(folder: *mut libc::DIR) -> c_int {
+    type Close = unsafe extern "C" fn(*mut libc::DIR) -> c_int;
+    // SAFETY: the caller's folder.
+    if let Some(listing) = unsafe { listing(folder) } {
+        let closed = call("closedir", listing.fd, |kernel| kernel.close(listing.fd)) as c_int;
+        // SAFETY: it comes from `opendir`, and is not used after this call.
+        drop(unsafe { Box::from_raw(listing) });
+        return closed;
+    }
+    // SAFETY: the function of this name has this type; the caller's folder.
+    unsafe { std::mem::transmute::<*mut c_void, Close>(of_library(c"closedir"))(folder) }
 }
 
 /// Prefix of the paths of simulated files.

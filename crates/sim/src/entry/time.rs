@@ -37,11 +37,14 @@ unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
     0
 }
 
+/// Time of the wall clock at the start of the simulation, in seconds since 1970.
+pub(super) const WALL_START: i64 = 1_800_000_000;
+
 /// Returns the value of a clock at the start of the simulation, in seconds. For the wall clock,
 /// includes its present error.
 fn start_of(clock: c_int) -> i64 {
     match clock {
-        libc::CLOCK_REALTIME => 1_800_000_000 + world::with(|world| world.kernel.wall).unwrap_or(0),
+        libc::CLOCK_REALTIME => WALL_START + world::with(|world| world.kernel.wall).unwrap_or(0),
         _ => 100,
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Body, Event, Fd, Id, Kernel, SysResult};
+use crate::faults::EPHEMERAL;
 
 mod bytes;
 mod datagrams;
@@ -36,6 +37,8 @@ pub(crate) struct Socket {
     kind: i32,
     state: SocketState,
     pub(crate) local: Option<Name>,
+    /// True if the system chose the local port in `connect`. No listener can have that port.
+    has_chosen_port: bool,
     pub(crate) remote: Option<Name>,
     peer: Option<Id>,
     /// Connections that are not accepted yet.
@@ -101,6 +104,7 @@ impl Socket {
             kind,
             state: SocketState::New,
             local: None,
+            has_chosen_port: false,
             remote: None,
             peer: None,
             backlog: VecDeque::new(),
@@ -184,6 +188,12 @@ impl Kernel {
             return Err(libc::EAFNOSUPPORT);
         }
         let kind = kind & 0xf;
+        if self.is_full() {
+            return Err(libc::EMFILE);
+        }
+        if kind == libc::SOCK_DGRAM && domain == libc::AF_UNIX {
+            return Ok(self.open_new(Body::Idle));
+        }
         if kind != libc::SOCK_STREAM && (kind != libc::SOCK_DGRAM || domain == libc::AF_UNIX) {
             return Err(libc::EPROTONOSUPPORT);
         }
@@ -278,7 +288,8 @@ impl Kernel {
             if port == 0 {
                 port = self.free_port();
                 name[2..4].copy_from_slice(&port.to_be_bytes());
-            } else if self.listener(&ip, port).is_some() || self.is_taken(id, &ip, port) {
+            } else if self.listener(&ip, port).is_some() || self.is_taken(id, &ip, port) || self.is_held(port)
+            {
                 return Err(libc::EADDRINUSE);
             }
         }
@@ -302,6 +313,17 @@ impl Kernel {
         // A negative backlog means the system's maximum.
         socket.backlog_limit = usize::try_from(backlog).unwrap_or(4096).min(4096);
         Ok(0)
+    }
+
+    /// True if a tcp client has the port, or had it less than a minute ago.
+    fn is_held(&self, port: u16) -> bool {
+        self.waiting_ports.get(&port).is_some_and(|end| *end > self.now)
+            || self.objects.values().any(|object| match &object.body {
+                Body::Socket(socket) if socket.has_chosen_port && !socket.closed => {
+                    socket.local.as_deref().and_then(inet).is_some_and(|(_, own)| own == port)
+                }
+                _ => false,
+            })
     }
 
     /// Returns the socket that listens at an address.
@@ -352,14 +374,20 @@ impl Kernel {
             self.establish(id);
             return Ok(0);
         }
-        inet(name).ok_or(libc::EAFNOSUPPORT)?;
-        let port = self.free_port();
+        let (ip, wanted) = inet(name).ok_or(libc::EAFNOSUPPORT)?;
+        let mut port = self.free_port();
+        let one_in = self.faults.itself;
+        let is_free = wanted >= EPHEMERAL && self.listener(&ip, wanted).is_none() && !self.is_held(wanted);
+        if is_free && self.draw_fault(one_in) {
+            port = wanted;
+        }
         let socket = self.must(id);
         socket.remote = Some(name.to_vec());
         socket.state = SocketState::Connecting;
         let mut local = socket.local.take().unwrap_or_else(|| source_for(name));
         if local[2..4] == [0, 0] {
             local[2..4].copy_from_slice(&port.to_be_bytes());
+            socket.has_chosen_port = true;
         }
         socket.local = Some(local);
         let delay = self.travel(id);
@@ -376,6 +404,11 @@ impl Kernel {
             return;
         };
         let name = socket.remote.clone().unwrap_or_default();
+        if socket.local == socket.remote {
+            // A simultaneous open: the socket meets its own request.
+            socket.peer = Some(id);
+            return self.establish(id);
+        }
         let back = self.travel(id);
         let listener = inet(&name).and_then(|(ip, port)| self.listener(&ip, port));
         let one_in = self.faults.refused;
@@ -437,7 +470,7 @@ impl Kernel {
             return Err(libc::EAGAIN);
         }
         let one_in = self.faults.descriptors;
-        if self.draw_fault(one_in) {
+        if self.is_full() || self.draw_fault(one_in) {
             return Err(libc::EMFILE);
         }
         let Some(server) = self.must(id).backlog.pop_front() else { return Err(libc::EAGAIN) };

@@ -121,7 +121,11 @@ pub(super) fn silence(stage: &mut Scenario, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
+    // A long timeout exceeds the slack below. So a connection that ends after twice its timeout is
+    // late.
+    let mut own = Rng::new(rng.clone().next(), 9);
     let timeout = rng.spread(1, 60_000);
+    let timeout = if own.chance(2) { own.between(50_000, 90_000) } else { timeout };
     // Limits the number of PINGs.
     let interval = rng.spread(1, 2_000).max(timeout / 2_000);
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
@@ -147,7 +151,7 @@ pub(super) fn silence(stage: &mut Scenario, rng: &mut Rng) {
     let speaks_again = introduces && rng.chance(2);
     if speaks_again {
         // SAFETY: no descriptor is looked at.
-        unsafe { libc::poll(std::ptr::null_mut(), 0, (timeout / 2) as i32) };
+        unsafe { libc::poll(std::ptr::null_mut(), 0, (timeout / own.between(2, 10)) as i32) };
         write_all(fd, PONG, &never);
     }
     let start = world::current_time();

@@ -12,6 +12,7 @@ use super::connection_rules::{filters, lengths, patience, relayed};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
 use super::edges::{bounds, churn, conflate, memory, room, tasks, terminate};
+use super::endings::{closes, halves, retries};
 use super::envelopes::envelopes;
 use super::faulty_peers::{crash, strangers};
 use super::greetings::greetings;
@@ -22,7 +23,10 @@ use super::multicast::multicast;
 use super::numbered::numbered;
 use super::observation::shown;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
+use super::replays::replays;
+use super::revocation::revoked;
 use super::sealed::sealed;
+use super::self_connections::itself;
 use super::settings::settings;
 use super::silent_senders::{answers, batches, crossed, joiners};
 use super::streams::streams;
@@ -35,7 +39,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Scenario, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 54] = [
+pub(super) const ALL: [(&str, Program); 60] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -54,6 +58,12 @@ pub(super) const ALL: [(&str, Program); 54] = [
     ("conflate", conflate),
     ("bounds", bounds),
     ("terminate", terminate),
+    ("halves", halves),
+    ("closes", closes),
+    ("retries", retries),
+    ("itself", itself),
+    ("replays", replays),
+    ("revoked", revoked),
     ("successors", successors),
     ("migrate", migrate),
     ("flood", flood),

@@ -63,6 +63,8 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use tautline_testkit::XorShift;
+
     use super::*;
 
     fn kept(number: u64, len: usize) -> KeptMessage {
@@ -94,5 +96,34 @@ mod tests {
         assert_eq!((ring.len(), ring.bytes), (0, 0));
         ring.push(kept(6, 10));
         assert_eq!(numbers(&mut ring, 0), [6]);
+    }
+
+    /// The ring keeps the longest run of newest messages within both limits.
+    #[test]
+    fn random_messages_agree_with_a_model() {
+        for seed in 0..200 {
+            let mut random = XorShift::new(seed);
+            let (most, most_bytes) = (random.below(8), random.below(10 * (OVERHEAD + 40)));
+            let mut ring = Ring::new(most, most_bytes);
+            let mut sizes: Vec<usize> = Vec::new();
+            for number in 0..100 {
+                let message = kept(number, if random.one_in(8) { 2_000 } else { random.below(60) });
+                sizes.push(message.size());
+                ring.push(message);
+                let (mut count, mut bytes) = (0, 0);
+                for size in sizes.iter().rev() {
+                    if count == most || bytes + size > most_bytes {
+                        break;
+                    }
+                    (count, bytes) = (count + 1, bytes + size);
+                }
+                assert_eq!((ring.len(), ring.bytes), (count, bytes), "seed {seed}, message {number}");
+                let from = random.below(110) as u64;
+                let first = number + 1 - count as u64;
+                let expected: Vec<u64> = (first.max(from)..=number).collect();
+                assert_eq!(numbers(&mut ring, from), expected, "seed {seed}, from {from}");
+                assert!(ring.first_from(u64::MAX).is_none());
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::{Context, Message, Multipart, Pair, PollItem, Router, poll};
 /// Maximum number of concurrent requests. A further request replaces the one of the peer that has
 /// not read for the longest time. If all peers read, the further request stays unanswered, and its
 /// sender asks again.
-const MAX_REQUESTS: usize = if cfg!(test) { 4 } else { 1024 };
+const MAX_REQUESTS: usize = if cfg!(any(test, simulated)) { 4 } else { 1024 };
 /// Number of messages for one peer before the next peer has its turn.
 const MESSAGES_PER_TURN: usize = 64;
 /// Time between two attempts to send to a peer with a full queue, because a ROUTER gets no

@@ -55,6 +55,8 @@ impl<T> OrderedResults<T> {
 
 #[cfg(test)]
 mod tests {
+    use tautline_testkit::XorShift;
+
     use super::*;
 
     #[test]
@@ -68,5 +70,39 @@ mod tests {
         assert_eq!(lanes.len(), 2);
         assert_eq!(lanes.complete(b"a", a1, "a1"), ["a1", "a2", "a3"]);
         assert_eq!((lanes.len(), lanes.lanes.len()), (0, 0));
+    }
+
+    /// Outcomes of random messages come back once, and for each peer in the order of its messages.
+    #[test]
+    fn random_outcomes_agree_with_a_model() {
+        for seed in 0..100 {
+            let mut random = XorShift::new(seed);
+            let mut lanes = OrderedResults::default();
+            // The messages of each peer whose outcomes have not come back, and if they are known.
+            let mut model: [Vec<(u64, bool)>; 4] = Default::default();
+            for _ in 0..300 {
+                let peer = random.below(4);
+                let id = [peer as u8];
+                if random.one_in(2) {
+                    model[peer].push((lanes.enter(&id), false));
+                    continue;
+                }
+                let flying: Vec<usize> = (0..model[peer].len()).filter(|at| !model[peer][*at].1).collect();
+                if flying.is_empty() {
+                    assert!(lanes.complete(&id, u64::MAX, 0).is_empty(), "an unknown ticket");
+                    continue;
+                }
+                let at = flying[random.below(flying.len())];
+                let ticket = model[peer][at].0;
+                model[peer][at].1 = true;
+                let ready = model[peer].iter().take_while(|(_, is_known)| *is_known).count();
+                let expected: Vec<u64> = model[peer].drain(..ready).map(|(ticket, _)| ticket).collect();
+                assert_eq!(lanes.complete(&id, ticket, ticket), expected, "seed {seed}");
+                let waiting = model.iter().flatten().filter(|(_, is_known)| *is_known).count();
+                assert_eq!(lanes.len(), waiting, "seed {seed}");
+                let peers = model.iter().filter(|lane| !lane.is_empty()).count();
+                assert_eq!(lanes.lanes.len(), peers, "seed {seed}: memory for peers without messages");
+            }
+        }
     }
 }

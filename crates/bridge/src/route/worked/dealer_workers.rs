@@ -5,7 +5,6 @@
 //! was given. The route sends out as many messages as there are workers. If a worker disconnects,
 //! its messages stay out until their time is over.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,62 +12,45 @@ use async_nats::jetstream::{self, AckKind};
 use tautline::{Error, Multipart};
 use tokio::time::Instant;
 
+use super::tickets::{Ticket, Tickets};
 use super::{Queue, RouteContext, addressed, answer};
 use crate::zmq::{Socket, SocketInput};
-
-/// Limit of remembered workers that have disconnected.
-const GONE: usize = 1024;
-
-/// Identifies a message. It cannot be guessed.
-type Ticket = [u8; 16];
 
 /// The workers, and their messages.
 pub struct DealerWorkers {
     course: Arc<RouteContext>,
     answer_within: Duration,
-    /// Number of connected workers.
-    workers: usize,
-    /// Deadlines of the messages that disconnected workers may have.
-    gone: VecDeque<Instant>,
-    /// Messages that are out, and their deadlines.
-    out: HashMap<Ticket, (jetstream::Message, Instant)>,
+    tickets: Tickets<jetstream::Message>,
 }
 
 impl DealerWorkers {
     /// Creates a crew without workers.
     pub fn new(course: Arc<RouteContext>, answer_within: Duration) -> Self {
-        DealerWorkers { course, answer_within, workers: 0, gone: VecDeque::new(), out: HashMap::new() }
+        DealerWorkers { course, answer_within, tickets: Tickets::default() }
     }
 
     /// Returns the number of messages that are out.
     pub fn holds(&self) -> usize {
-        self.out.len()
+        self.tickets.len()
     }
 
     /// True if there are no workers.
     pub fn is_empty(&self) -> bool {
-        self.workers == 0
+        self.tickets.has_no_workers()
     }
 
     /// Handles an answer, or a worker that has connected or disconnected.
     pub async fn handle_input(&mut self, heard: SocketInput) {
         match heard {
             SocketInput::Message(message) => self.handle_answer(&message).await,
-            SocketInput::Connected => self.workers += 1,
-            SocketInput::Disconnected => {
-                self.workers = self.workers.saturating_sub(1);
-                if self.gone.len() < GONE {
-                    self.gone.push_back(Instant::now() + self.answer_within);
-                }
-            }
+            SocketInput::Connected => self.tickets.add_worker(),
+            SocketInput::Disconnected => self.tickets.remove_worker(Instant::now() + self.answer_within),
         }
     }
 
     async fn handle_answer(&mut self, message: &Multipart) {
-        let ticket = message.first().and_then(|part| Ticket::try_from(part.as_bytes()).ok());
-        // Without a known ticket, it answers a message of another run, or a message whose time is
-        // over.
-        if let Some((message, _)) = ticket.and_then(|ticket| self.out.remove(&ticket)) {
+        let Some(ticket) = message.first() else { return };
+        if let Some(message) = self.tickets.take(ticket.as_bytes()) {
             answer(&self.course, &message, AckKind::Ack).await;
             self.course.counters.done.add();
         }
@@ -76,8 +58,9 @@ impl DealerWorkers {
 
     /// Gives messages to the workers, one for each.
     pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
-        self.expire();
-        while self.out.len() < self.workers + self.gone.len() {
+        let redelivered = self.tickets.expire(Instant::now());
+        (0..redelivered).for_each(|_| self.course.counters.again.add());
+        while self.tickets.has_room() {
             let Some(waiting) = queue.pop_front() else { return };
             let mut ticket = Ticket::default();
             if let Err(error) = getrandom::fill(&mut ticket) {
@@ -91,7 +74,7 @@ impl DealerWorkers {
                 Ok(()) => {
                     self.course.counters.received.add();
                     let message = waiting.begin(&self.course, self.answer_within).await;
-                    self.out.insert(ticket, (message, Instant::now() + self.answer_within));
+                    self.tickets.give(ticket, message, Instant::now() + self.answer_within);
                 }
                 Err(error) => {
                     queue.push_front(waiting);
@@ -102,16 +85,5 @@ impl DealerWorkers {
                 }
             }
         }
-    }
-
-    /// Forgets the messages that JetStream redelivers.
-    fn expire(&mut self) {
-        let now = Instant::now();
-        while self.gone.front().is_some_and(|until| *until <= now) {
-            self.gone.pop_front();
-        }
-        let before = self.out.len();
-        self.out.retain(|_, (_, until)| *until > now);
-        (self.out.len()..before).for_each(|_| self.course.counters.again.add());
     }
 }

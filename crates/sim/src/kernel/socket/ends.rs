@@ -1,7 +1,10 @@
 //! Ends of connections: orderly, by a reset, or half-closed.
 
-use super::{SocketState, path};
+use super::{SocketState, inet, path};
 use crate::kernel::{Event, Fd, Id, Kernel, SysResult};
+
+/// Nanoseconds for which a port stays in use after an orderly end.
+const TIME_WAIT: u64 = 60_000_000_000;
 
 impl Kernel {
     /// Closes a socket after its last descriptor.
@@ -41,6 +44,12 @@ impl Kernel {
             self.paths.retain(|path, (_, open)| path[0] != 0 || open.is_some());
         }
         match (state, peer) {
+            (SocketState::Connected, Some(peer)) if peer == id => {
+                if let Some((_, port)) = local.as_deref().and_then(inet).filter(|_| !aborts) {
+                    self.waiting_ports.insert(port, self.now + TIME_WAIT);
+                }
+                self.objects.remove(&id);
+            }
             (SocketState::Connected, Some(peer)) if unix => {
                 if let Some(peer) = self.get(peer) {
                     peer.shut = (true, true);
