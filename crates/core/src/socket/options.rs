@@ -72,11 +72,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Does not process news, and lets ZMQ_LINGER be set even after termination: a program that
-    /// shuts down must be able to drop its queued messages.
+    /// Does not process news, and lets ZMQ_LINGER be set even after termination, and while another
+    /// thread closes the socket: a program that shuts down must be able to drop its queued
+    /// messages.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         match self.over {
-            Some(Error::Terminated) if code == LINGER => Ok(()),
+            Some(_) if code == LINGER => Ok(()),
             Some(error) => Err(error),
             None => Ok(()),
         }
