@@ -39,7 +39,7 @@ pub(crate) fn at_once<T>(
 ) -> PyResult<T> {
     match handle.at_once(&mut call) {
         Ok(result) => Ok(result),
-        Err(refusal) => at_once_later(py, handle, refusal, call),
+        Err(refusal) => at_once_later(py, handle, refusal, &mut call),
     }
 }
 
@@ -48,14 +48,14 @@ fn at_once_later<T>(
     py: Python<'_>,
     handle: SocketHandle,
     mut refusal: Refusal,
-    mut call: impl FnMut(&mut EnteredSocket<'_>) -> T,
+    call: &mut dyn FnMut(&mut EnteredSocket<'_>) -> T,
 ) -> PyResult<T> {
     loop {
         if refusal != Refusal::Busy {
             return Err(errors::after_signals(py, errors::of_refusal(refusal)));
         }
         wait_for_turn(py, handle)?;
-        match handle.at_once(&mut call) {
+        match handle.at_once(&mut *call) {
             Ok(result) => return Ok(result),
             Err(again) => refusal = again,
         }

@@ -292,7 +292,7 @@ impl Pace {
     /// True if the call should return after `count` messages.
     #[inline(always)]
     pub(crate) fn is_over(&mut self, count: usize) -> bool {
-        count % Self::STEP == 0 && self.0.get_or_insert_with(Instant::now).elapsed() > Self::LIMIT
+        count.is_multiple_of(Self::STEP) && self.0.get_or_insert_with(Instant::now).elapsed() > Self::LIMIT
     }
 }
 

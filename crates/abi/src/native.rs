@@ -164,16 +164,19 @@ impl SocketHandle {
     /// # Errors
     /// Fails at once if another caller is inside, or if the socket is closed.
     #[inline(always)]
-    pub fn at_once<T>(self, call: impl FnOnce(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
-        if self.is_shared() {
-            return self.at_once_shared(call);
+    pub fn at_once<T>(self, mut call: impl FnMut(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
+        // A reference without a type, so that `call` has one copy and can be inlined below.
+        let Place::One(slot, generation) = self.0 else { return self.at_once_shared(&mut call) };
+        let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
+        // While this caller is inside, the slot is not reused, so this check stays valid.
+        if !slot.is_in_use() || slot.body().generation() != generation {
+            return Err(Refusal::Closed);
         }
-        let mut entered = self.enter()?;
-        Ok(call(&mut entered))
+        Ok(call(&mut EnteredSocket(Access::One(guard))))
     }
 
     #[cold]
-    fn at_once_shared<T>(self, call: impl FnOnce(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
+    fn at_once_shared<T>(self, call: &mut dyn FnMut(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
         let shared = self.shared().ok_or(Refusal::Closed)?;
         let guard = shared.try_enter().ok_or(Refusal::Busy)?;
         Ok(call(&mut EnteredSocket(Access::Locked(guard))))

@@ -90,12 +90,24 @@ impl EnteredSocket<'_> {
     /// As zmq_send(3).
     #[inline(always)]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
+        if let Access::One(guard) = &mut self.0 {
+            return guard.socket()?.send(body, flags);
+        }
+        self.send_shared(body, flags)
+    }
+
+    // A message, so that the hot function of a slice has one caller.
+    #[cold]
+    fn send_shared(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
         match self.way()? {
-            Way::Alone(socket) => socket.send(body, flags),
+            Way::Alone(socket) => socket.send_message(&mut copy_of(body)?, flags),
             Way::Shared(shared, deadline) => match repeated(deadline, flags) {
                 None => shared.send(body, flags),
                 Some(deadline) => {
-                    shared.repeat(POLLOUT, deadline, |socket| socket.send(body, without_wait(flags)))
+                    let mut message = copy_of(body)?;
+                    shared.repeat(POLLOUT, deadline, |socket| {
+                        socket.send_message(&mut message, without_wait(flags))
+                    })
                 }
             },
         }
@@ -139,6 +151,14 @@ impl EnteredSocket<'_> {
     /// As zmq_msg_recv(3).
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
+        if let Access::One(guard) = &mut self.0 {
+            return guard.socket()?.recv_message(message, flags);
+        }
+        self.recv_message_shared(message, flags)
+    }
+
+    #[cold]
+    fn recv_message_shared(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
         match self.way()? {
             Way::Alone(socket) => socket.recv_message(message, flags),
             Way::Shared(shared, deadline) => match repeated(deadline, flags) {
@@ -184,14 +204,19 @@ impl EnteredSocket<'_> {
         }
     }
 
-    /// Returns the end of a wait that began at `started`, by ZMQ_RCVTIMEO or ZMQ_SNDTIMEO. `None` if
-    /// the wait has no limit.
+    /// Returns the end of a wait that began at `started`, by ZMQ_RCVTIMEO or ZMQ_SNDTIMEO. `None`
+    /// if the wait has no limit.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if another thread is closing the socket.
     pub fn deadline_since(&mut self, started: Instant, receives: bool) -> Result<Option<Instant>, Error> {
         self.with(|socket| deadline_since(socket, started, if receives { RCVTIMEO } else { SNDTIMEO }))
     }
+}
+
+/// Returns a message with a copy of `body`.
+fn copy_of(body: &[u8]) -> Result<Message, Error> {
+    Message::try_from_slice(body).ok_or(Error::NoMemory)
 }
 
 /// Sets the limits of both directions to the time until `deadline`. Returns the former limits, in
