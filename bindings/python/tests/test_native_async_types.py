@@ -110,7 +110,8 @@ class TypesTest(AsyncTest):
     async def test_exception_of_a_signal_handler_loses_no_wake_up(self, context):
         receiver, sender = self.pair(context, endpoint="inproc://handler")
         task = asyncio.ensure_future(receiver.recv())
-        while not receiver._receiving.ready:
+        # Until the wait rests on the descriptor.
+        while receiver._receiving.ready is None or receiver._soon:
             await asyncio.sleep(0)
         raised, clear = [], receiver._clear
         asyncio.get_running_loop().set_exception_handler(lambda loop, details: raised.append(details["exception"]))
