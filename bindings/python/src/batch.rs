@@ -7,9 +7,9 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use tautline_abi::native::{EnteredSocket, SocketHandle};
 use tautline_core::{Error, Flags, Message};
 
-use crate::enter::{self, DONTWAIT};
+use crate::enter::{self, DONTWAIT, Direction};
 use crate::errors;
-use crate::transfer::{self, Parts, Way};
+use crate::transfer::{self, Pace, Parts, Way};
 
 /// Number of messages that are given to the socket at a time.
 const CHUNK: usize = 256;
@@ -24,7 +24,7 @@ pub(crate) fn recv_many(
     let list = PyList::empty(py);
     if max > 0 {
         let mut first = Parts::default();
-        enter::transfer(py, handle, flags, |socket, flags| first.receive(socket, flags))?;
+        enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| first.receive(socket, flags))?;
         list.append(first.into_object(py)?)?;
         take_arrived(py, handle, max, &list)?;
     }
@@ -41,18 +41,24 @@ pub(crate) fn recv_batch(py: Python<'_>, handle: SocketHandle, max: usize) -> Py
 /// Appends the messages that have arrived to a list, up to a length of `max`.
 fn take_arrived(py: Python<'_>, handle: SocketHandle, max: usize, list: &Bound<'_, PyList>) -> PyResult<()> {
     let mut part = Message::new();
+    let mut pace = Pace::default();
     while list.len() < max {
-        let mut entered = match enter::enter(py, handle) {
-            Ok(entered) => entered,
+        let entered =
+            enter::at_once(py, handle, |entered| take_inside(py, entered, &mut part, max, list, &mut pace));
+        let taken = match entered {
+            Ok(taken) => taken,
             // The messages that were taken are returned. The next call reports the error.
             Err(_) if !list.is_empty() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let taken = take_inside(py, &mut entered, &mut part, max, list);
-        drop(entered);
         match taken? {
-            Taken::All => {}
-            Taken::Until(parts) => list.append(parts.into_object(py)?)?,
+            Taken::All => return Ok(()),
+            Taken::Until(parts) => {
+                list.append(parts.into_object(py)?)?;
+                if pace.is_over(list.len()) {
+                    return Ok(());
+                }
+            }
             Taken::Failed(Error::Again) => return Ok(()),
             Taken::Failed(Error::Interrupted) => return py.check_signals(),
             Taken::Failed(_) if !list.is_empty() => return Ok(()),
@@ -64,7 +70,7 @@ fn take_arrived(py: Python<'_>, handle: SocketHandle, max: usize, list: &Bound<'
 
 /// Result of [`take_inside`].
 enum Taken {
-    /// The list is full.
+    /// The list is full, or the time limit is over.
     All,
     /// This message comes next. Its object is made outside of the socket.
     Until(Parts),
@@ -77,10 +83,11 @@ enum Taken {
 /// garbage collector.
 fn take_inside(
     py: Python<'_>,
-    socket: &mut EnteredSocket,
+    socket: &mut EnteredSocket<'_>,
     part: &mut Message,
     max: usize,
     list: &Bound<'_, PyList>,
+    pace: &mut Pace,
 ) -> PyResult<Taken> {
     while list.len() < max {
         // The message is used again, because it then keeps its memory.
@@ -95,6 +102,9 @@ fn take_inside(
             });
         }
         list.append(PyBytes::new(py, part.as_slice()))?;
+        if pace.is_over(list.len()) {
+            break;
+        }
     }
     Ok(Taken::All)
 }
@@ -144,13 +154,21 @@ fn send_chunk(
 ) -> PyResult<bool> {
     let bodies: Vec<&[u8]> = chunk.iter().map(|bytes| bytes.as_bytes()).collect();
     let mut next = 0;
-    let result = enter::transfer(py, handle, flags, |socket, flags| {
-        while let Some(body) = bodies.get(next) {
-            socket.send(body, flags)?;
-            next += 1;
-        }
-        Ok(())
-    });
+    let mut result = Ok(());
+    while next < bodies.len() && result.is_ok() {
+        let first = next;
+        // Only the first message waits, so that each message has the whole time limit.
+        result = enter::transfer(py, handle, Direction::Send, flags, |socket, flags| {
+            while let Some(body) = bodies.get(next) {
+                match socket.send(body, if next == first { flags } else { Flags::DONTWAIT }) {
+                    Err(Error::Again) if next > first => return Ok(()),
+                    result => result?,
+                }
+                next += 1;
+            }
+            Ok(())
+        });
+    }
     *sent += next;
     chunk.clear();
     has_room(py, flags, *sent, result)

@@ -1,6 +1,7 @@
 //! ZMQ_FD of the draft sockets, which several threads may use at once (CLIENT, SERVER and similar
 //! types). They have no descriptor of their own. As in pyzmq, the descriptor of a poller that
-//! watches the socket takes its place.
+//! watches the socket takes its place. Calls of the poller may wait for the socket's lock, so they
+//! release the interpreter lock.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -25,6 +26,8 @@ pub(crate) struct DraftPoller(*mut c_void);
 
 // SAFETY: a poller locks itself, so any thread may use it. Only `drop` destroys it.
 unsafe impl Send for DraftPoller {}
+// SAFETY: as above.
+unsafe impl Sync for DraftPoller {}
 
 impl DraftPoller {
     /// Makes a poller for a socket, and warns as pyzmq does that this is experimental.
@@ -32,11 +35,15 @@ impl DraftPoller {
         let warning = py.import("zmq.error")?.getattr("DraftFDWarning")?.call0()?;
         py.import("warnings")?.call_method1("warn", (warning, py.None(), 2))?;
         let poller = DraftPoller(zmq_poller_new());
+        let added = py.detach(|| poller.add(socket));
+        if added { Ok(poller) } else { Err(errors::last(py)) }
+    }
+
+    fn add(&self, socket: SocketHandle) -> bool {
         let socket = std::ptr::with_exposed_provenance_mut(socket.address());
         let events = poller::POLLIN | poller::POLLOUT;
         // SAFETY: a poller or null, and a socket's handle, which stays readable for ever.
-        let status = unsafe { zmq_poller_add(poller.0, socket, null_mut(), events) };
-        if status < 0 { Err(errors::last(py)) } else { Ok(poller) }
+        unsafe { zmq_poller_add(self.0, socket, null_mut(), events) >= 0 }
     }
 
     /// Returns the descriptor of the poller.
@@ -48,16 +55,27 @@ impl DraftPoller {
     }
 
     /// Makes the descriptor unreadable until the next event.
-    pub(crate) fn drain(&self) {
-        let mut event = MaybeUninit::<PollerEvent>::uninit();
-        // SAFETY: a poller, and room for one event. The call does not wait.
-        unsafe { zmq_poller_wait_all(self.0, event.as_mut_ptr(), 1, 0) };
+    pub(crate) fn drain(&self, py: Python<'_>) {
+        py.detach(|| {
+            let mut event = MaybeUninit::<PollerEvent>::uninit();
+            // SAFETY: a poller, and room for one event. The call waits only for the socket's lock.
+            unsafe { zmq_poller_wait_all(self.0, event.as_mut_ptr(), 1, 0) };
+        });
     }
 }
 
 impl Drop for DraftPoller {
     fn drop(&mut self) {
-        // SAFETY: null, or a poller, whose last user is this value.
-        unsafe { zmq_poller_destroy(&raw mut self.0) };
+        let address = self.0.expose_provenance();
+        let destroy = || {
+            let mut poller = std::ptr::with_exposed_provenance_mut::<c_void>(address);
+            // SAFETY: null, or a poller, whose last user is this value.
+            unsafe { zmq_poller_destroy(&raw mut poller) };
+        };
+        // The call may wait for the socket's lock. When the interpreter exits, no thread holds its lock
+        // for long.
+        if Python::try_attach(|py| py.detach(destroy)).is_none() {
+            destroy();
+        }
     }
 }

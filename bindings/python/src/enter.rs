@@ -2,9 +2,9 @@
 //!
 //! A thread that finds another thread inside releases the lock while it waits for its turn. So a
 //! blocked `recv` of one thread never stops the interpreter, whatever other threads do with the
-//! socket.
+//! socket. The same holds for the lock of a socket for several threads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use tautline_abi::native::{EnteredSocket, Refusal, SocketHandle};
@@ -20,24 +20,43 @@ pub(crate) const DONTWAIT: i32 = Flags::DONTWAIT.0;
 /// ZMQ_SNDMORE.
 pub(crate) const SNDMORE: i32 = Flags::MORE.0;
 
-/// Enters a socket, and waits for its turn if necessary.
+/// Direction of an operation. The numbers are those of Python.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    /// Ends after ZMQ_RCVTIMEO.
+    Receive = 0,
+    /// Ends after ZMQ_SNDTIMEO.
+    Send = 1,
+}
+
+/// Calls `call` inside of a socket, with the interpreter lock. `call` does not wait. Waits for its
+/// turn if necessary.
 #[inline(always)]
-pub(crate) fn enter(py: Python<'_>, handle: SocketHandle) -> PyResult<EnteredSocket> {
-    match handle.enter() {
-        Ok(entered) => Ok(entered),
-        Err(refusal) => enter_later(py, handle, refusal),
+pub(crate) fn at_once<T>(
+    py: Python<'_>,
+    handle: SocketHandle,
+    mut call: impl FnMut(&mut EnteredSocket<'_>) -> T,
+) -> PyResult<T> {
+    match handle.at_once(&mut call) {
+        Ok(result) => Ok(result),
+        Err(refusal) => at_once_later(py, handle, refusal, &mut call),
     }
 }
 
 #[cold]
-fn enter_later(py: Python<'_>, handle: SocketHandle, mut refusal: Refusal) -> PyResult<EnteredSocket> {
+fn at_once_later<T>(
+    py: Python<'_>,
+    handle: SocketHandle,
+    mut refusal: Refusal,
+    call: &mut dyn FnMut(&mut EnteredSocket<'_>) -> T,
+) -> PyResult<T> {
     loop {
         if refusal != Refusal::Busy {
             return Err(errors::after_signals(py, errors::of_refusal(refusal)));
         }
         wait_for_turn(py, handle)?;
-        match handle.enter() {
-            Ok(entered) => return Ok(entered),
+        match handle.at_once(&mut *call) {
+            Ok(result) => return Ok(result),
             Err(again) => refusal = again,
         }
     }
@@ -54,13 +73,10 @@ pub(crate) fn wait_for_turn(py: Python<'_>, handle: SocketHandle) -> PyResult<()
 pub(crate) fn call<T>(
     py: Python<'_>,
     handle: SocketHandle,
-    mut call: impl FnMut(&mut EnteredSocket) -> Result<T, Error>,
+    mut call: impl FnMut(&mut EnteredSocket<'_>) -> Result<T, Error>,
 ) -> PyResult<T> {
     loop {
-        let mut entered = enter(py, handle)?;
-        let result = call(&mut entered);
-        drop(entered);
-        match result {
+        match at_once(py, handle, &mut call)? {
             Ok(value) => return Ok(value),
             Err(Error::Interrupted) => py.check_signals()?,
             Err(error) => return Err(errors::after_signals(py, error)),
@@ -68,36 +84,49 @@ pub(crate) fn call<T>(
     }
 }
 
-/// Like [`call`], without the interpreter lock: for calls that may take long.
+/// Like [`call`], without the interpreter lock: for calls that may take long. The time limit of
+/// `direction` counts from the first attempt.
 pub(crate) fn call_detached<T: Send>(
     py: Python<'_>,
     handle: SocketHandle,
-    call: impl FnMut(&mut EnteredSocket) -> Result<T, Error> + Send,
+    direction: Direction,
+    call: impl FnMut(&mut EnteredSocket<'_>) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    attempt_detached(py, handle, call)?.map_err(|error| errors::after_signals(py, error))
+    attempt_detached(py, handle, direction, call)?.map_err(|error| errors::after_signals(py, error))
 }
 
 /// Like [`call_detached`], but returns the error of the engine, unless it is an interruption.
 pub(crate) fn attempt_detached<T: Send>(
     py: Python<'_>,
     handle: SocketHandle,
-    mut call: impl FnMut(&mut EnteredSocket) -> Result<T, Error> + Send,
+    direction: Direction,
+    mut call: impl FnMut(&mut EnteredSocket<'_>) -> Result<T, Error> + Send,
 ) -> PyResult<Result<T, Error>> {
+    let mut started = None;
+    // `None` until the first interruption: the socket's options apply.
+    let mut deadline = None;
     loop {
-        let mut entered = enter(py, handle)?;
-        // The socket is left before this thread waits for the interpreter lock: the thread that
-        // holds the lock may wait for the socket.
-        let call = &mut call;
+        let (call, started, end) = (&mut call, &mut started, &mut deadline);
         let result = py.detach(move || {
-            let result = call(&mut entered);
-            drop(entered);
-            result
+            // The socket is left before this thread waits for the interpreter lock: the thread that
+            // holds the lock may wait for the socket.
+            let mut entered = handle.enter()?;
+            let started = *started.get_or_insert_with(Instant::now);
+            let result = entered.repeat(*end, |entered| call(entered));
+            if matches!(result, Err(Error::Interrupted)) && end.is_none() {
+                let receives = matches!(direction, Direction::Receive);
+                // If the socket is closed, the next attempt reports it.
+                *end = entered.deadline_since(started, receives).unwrap_or(None);
+            }
+            Ok(result)
         });
         #[cfg(target_os = "linux")]
         crate::readiness::notify(handle);
         match result {
-            Err(Error::Interrupted) => py.check_signals()?,
-            result => return Ok(result),
+            Ok(Err(Error::Interrupted)) => py.check_signals()?,
+            Ok(result) => return Ok(result),
+            Err(Refusal::Busy) => wait_for_turn(py, handle)?,
+            Err(refusal) => return Err(errors::after_signals(py, errors::of_refusal(refusal))),
         }
     }
 }
@@ -108,16 +137,13 @@ pub(crate) fn attempt_detached<T: Send>(
 pub(crate) fn transfer<T: Send>(
     py: Python<'_>,
     handle: SocketHandle,
+    direction: Direction,
     flags: i32,
-    mut transfer: impl FnMut(&mut EnteredSocket, Flags) -> Result<T, Error> + Send,
+    mut transfer: impl FnMut(&mut EnteredSocket<'_>, Flags) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    let mut entered = enter(py, handle)?;
-    match transfer(&mut entered, Flags(flags | DONTWAIT)) {
+    match at_once(py, handle, |entered| transfer(entered, Flags(flags | DONTWAIT)))? {
         Ok(value) => Ok(value),
-        Err(error) => {
-            drop(entered);
-            transfer_later(py, handle, flags, error, transfer)
-        }
+        Err(error) => transfer_later(py, handle, direction, flags, error, transfer),
     }
 }
 
@@ -125,9 +151,10 @@ pub(crate) fn transfer<T: Send>(
 fn transfer_later<T: Send>(
     py: Python<'_>,
     handle: SocketHandle,
+    direction: Direction,
     flags: i32,
     first: Error,
-    mut transfer: impl FnMut(&mut EnteredSocket, Flags) -> Result<T, Error> + Send,
+    mut transfer: impl FnMut(&mut EnteredSocket<'_>, Flags) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let waits = flags & DONTWAIT == 0;
     match first {
@@ -135,5 +162,5 @@ fn transfer_later<T: Send>(
         Error::Interrupted => py.check_signals()?,
         error => return Err(errors::after_signals(py, error)),
     }
-    call_detached(py, handle, |entered| transfer(entered, Flags(flags)))
+    call_detached(py, handle, direction, |entered| transfer(entered, Flags(flags)))
 }

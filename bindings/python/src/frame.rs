@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::gc::PyVisit;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyMemoryView, PyString, PyTuple, PyWeakrefReference};
@@ -30,7 +31,8 @@ struct State {
     /// True if Python has, or had, an address of the message's body. The body then stays.
     exported: bool,
     more: bool,
-    /// True if the body is the memory of an object that does not allow writing.
+    /// True if the body is the memory of an object that does not allow writing, or of the sender or
+    /// other receivers of the message.
     read_only: bool,
     /// The object that the frame was made of.
     data: Option<Py<PyAny>>,
@@ -119,6 +121,8 @@ impl Frame {
             return Err(PyBufferError::new_err("the frame is in use"));
         }
         state.more = message.more();
+        // The memory of the sender, or of other receivers.
+        state.read_only = message.is_foreign() || message.is_shared();
         state.message = message;
         Ok(())
     }
@@ -232,7 +236,8 @@ impl Frame {
         Self::fast_copy(slf)
     }
 
-    /// Fills `view` with the body, which may be written as in pyzmq.
+    /// Fills `view` with the body. It may be written as in pyzmq, unless the memory belongs to another
+    /// object, or to other receivers.
     ///
     /// # Safety
     /// `view` is null, or a `Py_buffer` to fill.
@@ -265,6 +270,8 @@ impl Frame {
         let known = slf.get().state().view.as_ref().map(|view| view.clone_ref(py));
         if let Some(view) = known
             && let Some(view) = pyo3::types::PyWeakrefMethods::upgrade(view.bind(py))
+            // A released view has no attributes.
+            && view.getattr(intern!(py, "nbytes")).is_ok()
         {
             return Ok(view);
         }

@@ -136,7 +136,7 @@ fn proxy_steerable(
 
 /// Enters all sockets and runs the proxy. Returns the socket that cannot be entered.
 fn run(sockets: &[Option<SocketHandle>; 4]) -> Result<Result<(), Error>, (SocketHandle, Refusal)> {
-    let mut entered: [Option<EnteredSocket>; 4] = [const { None }; 4];
+    let mut entered: [Option<EnteredSocket<'_>>; 4] = [const { None }; 4];
     for (place, socket) in entered.iter_mut().zip(sockets) {
         if let Some(socket) = socket {
             *place = Some(socket.enter().map_err(|refusal| (*socket, refusal))?);

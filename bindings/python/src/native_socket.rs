@@ -11,10 +11,11 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tautline_abi::native::SocketHandle;
 use tautline_core::SocketType;
 
+use crate::enter::Direction;
 use crate::native_errors::named;
 use crate::socket::Socket;
-use crate::turns::{Direction, Turns, direction};
-use crate::{batch, enter, native_transfer, options};
+use crate::turns::{Turns, direction};
+use crate::{batch, enter, native_transfer, options, transfer};
 
 /// Base class of the sockets of `tautline_zmq`.
 #[pyclass(extends = Socket, subclass, frozen, module = "tautline_zmq._native")]
@@ -130,6 +131,34 @@ impl NativeSocket {
         on_handle(slf, "recv", enter::DONTWAIT, |py, handle| native_transfer::try_recv(py, handle, copy))
     }
 
+    /// Receives a part into a buffer if one has arrived and the turn is not over. Otherwise returns
+    /// `None`.
+    #[pyo3(signature = (buffer, nbytes = 0, /))]
+    fn _recv_into_now(
+        slf: &Bound<'_, Self>,
+        buffer: &Bound<'_, PyAny>,
+        nbytes: isize,
+    ) -> PyResult<Option<usize>> {
+        if slf.get().turns.take(Direction::Receive) {
+            Self::_try_recv_into(slf, buffer, nbytes)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Receives a part into a buffer if one has arrived, and returns its length; see
+    /// `SyncSocket.recv_into`.
+    #[pyo3(signature = (buffer, nbytes = 0, /))]
+    fn _try_recv_into(
+        slf: &Bound<'_, Self>,
+        buffer: &Bound<'_, PyAny>,
+        nbytes: isize,
+    ) -> PyResult<Option<usize>> {
+        on_handle(slf, "recv_into", enter::DONTWAIT, |py, handle| {
+            transfer::try_recv_into(py, handle, buffer, native_transfer::room(nbytes)?)
+        })
+    }
+
     /// Receives a message as a list if one has arrived.
     #[pyo3(signature = (copy = true, /))]
     fn _try_recv_multipart(slf: &Bound<'_, Self>, copy: bool) -> PyResult<Option<Py<PyAny>>> {
@@ -202,17 +231,15 @@ impl NativeSocket {
         })
     }
 
-    /// Sets an option to bytes. Waits without the interpreter lock if the option waits.
+    /// Sets an option to bytes. Releases the interpreter lock if the option waits.
     fn _set_bytes(slf: &Bound<'_, Self>, option: c_int, value: &[u8]) -> PyResult<()> {
-        on_handle(slf, "set", enter::DONTWAIT, |py, handle| {
-            enter::call_detached(py, handle, |socket| socket.with(|socket| socket.set_option(option, value)))
-        })
+        on_handle(slf, "set", enter::DONTWAIT, |py, handle| options::set_bytes(py, handle, option, value))
     }
 
     /// Accepts connections at an address, zmq_bind(3).
     fn _bind(slf: &Bound<'_, Self>, address: &str) -> PyResult<()> {
         let py = slf.py();
-        enter::call_detached(py, Self::handle(slf)?, |socket| socket.bind(address))
+        enter::call_detached(py, Self::handle(slf)?, Direction::Send, |socket| socket.bind(address))
     }
 
     /// Reports `events` to an inproc address in the form of version 3,

@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
@@ -85,9 +84,7 @@ impl SyncSocket {
         flags: c_int,
     ) -> PyResult<usize> {
         on_handle(slf.as_super(), "recv_into", flags, |py, handle| {
-            let room = usize::try_from(nbytes)
-                .map_err(|_| PyValueError::new_err(format!("nbytes={nbytes} must not be negative")))?;
-            transfer::recv_into(py, handle, buffer, room, flags)
+            transfer::recv_into(py, handle, buffer, native_transfer::room(nbytes)?, flags)
         })
     }
 

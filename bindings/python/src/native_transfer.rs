@@ -11,10 +11,10 @@ use tautline_abi::native::{EnteredSocket, SocketHandle};
 use tautline_core::{Error, Flags, Message};
 
 use crate::buffer::Buffer;
-use crate::enter::{self, DONTWAIT, SNDMORE};
+use crate::enter::{self, DONTWAIT, Direction, SNDMORE};
 use crate::frame::Frame;
 use crate::reaper;
-use crate::transfer::{attempt, bytes_of, send_slice};
+use crate::transfer::{Pace, attempt, bytes_of, send_slice};
 
 /// Bodies of at least this many bytes are sent without a copy if the caller wants it.
 const COPY_THRESHOLD: usize = 64 * 1024;
@@ -63,7 +63,7 @@ impl<'py> Part<'py> {
 
 impl Body<'_> {
     #[inline(always)]
-    fn send(&mut self, socket: &mut EnteredSocket, flags: Flags) -> Result<(), Error> {
+    fn send(&mut self, socket: &mut EnteredSocket<'_>, flags: Flags) -> Result<(), Error> {
         match self {
             Body::Slice(body) => socket.send(body, flags),
             Body::Message(message) => socket.send_message(message, flags),
@@ -89,7 +89,9 @@ pub(crate) fn send(
     let mut part = Part::of(data, copy)?;
     match part.body() {
         Body::Slice(body) => send_slice(py, handle, body, flags),
-        mut body => enter::transfer(py, handle, flags, |socket, flags| body.send(socket, flags)),
+        mut body => {
+            enter::transfer(py, handle, Direction::Send, flags, |socket, flags| body.send(socket, flags))
+        }
     }
 }
 
@@ -131,7 +133,7 @@ fn parts_of<'py>(parts: &Bound<'py, PyAny>, copy: bool) -> PyResult<Vec<Part<'py
 fn send_bodies(
     bodies: &mut [Body<'_>],
     next: &mut usize,
-    socket: &mut EnteredSocket,
+    socket: &mut EnteredSocket<'_>,
     flags: Flags,
 ) -> Result<(), Error> {
     let last = bodies.len() - 1;
@@ -155,11 +157,13 @@ pub(crate) fn send_multipart(
     let mut bodies: Vec<_> = parts.iter_mut().map(Part::body).collect();
     let mut next = 0;
     if bodies.iter().map(Body::len).sum::<usize>() > COPY_THRESHOLD {
-        return enter::call_detached(py, handle, |socket| {
+        return enter::call_detached(py, handle, Direction::Send, |socket| {
             send_bodies(&mut bodies, &mut next, socket, Flags(flags))
         });
     }
-    enter::transfer(py, handle, flags, |socket, flags| send_bodies(&mut bodies, &mut next, socket, flags))
+    enter::transfer(py, handle, Direction::Send, flags, |socket, flags| {
+        send_bodies(&mut bodies, &mut next, socket, flags)
+    })
 }
 
 /// Sends the parts of a message if a peer has room for the first. Returns `None` if not.
@@ -200,14 +204,18 @@ fn object_of(py: Python<'_>, message: Message, copy: bool) -> PyResult<Bound<'_,
 /// Receives one part as a frame.
 pub(crate) fn recv_frame(py: Python<'_>, handle: SocketHandle, flags: c_int) -> PyResult<Py<PyAny>> {
     let mut message = Message::new();
-    enter::transfer(py, handle, flags, |socket, flags| socket.recv_message(&mut message, flags))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| {
+        socket.recv_message(&mut message, flags)
+    })?;
     Ok(frame_of(py, message)?.unbind())
 }
 
 /// Receives a message as a list of frames.
 pub(crate) fn recv_frames(py: Python<'_>, handle: SocketHandle, flags: c_int) -> PyResult<Py<PyAny>> {
     let mut messages = Vec::new();
-    enter::transfer(py, handle, flags, |socket, flags| receive_parts(socket, flags, 1, &mut messages))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| {
+        receive_parts(socket, flags, 1, &mut messages)
+    })?;
     list_of(py, messages, false)
 }
 
@@ -234,15 +242,16 @@ pub(crate) fn try_recv_multipart(
     }
 }
 
-/// Receives parts until there are `max` of them and the last message is complete, or until no more
-/// have arrived. Only the first part waits.
+/// Receives parts until there are `max` of them and the last message is complete, until no more
+/// have arrived, or until the [`Pace`] is over. Only the first part waits.
 #[inline(always)]
 fn receive_parts(
-    socket: &mut EnteredSocket,
+    socket: &mut EnteredSocket<'_>,
     flags: Flags,
     max: usize,
     messages: &mut Vec<Message>,
 ) -> Result<(), Error> {
+    let mut pace = Pace::default();
     loop {
         let now = if messages.is_empty() { flags } else { Flags::DONTWAIT };
         // The part is received in its place, because moving a new message would wait for its bytes.
@@ -258,7 +267,7 @@ fn receive_parts(
             return if messages.is_empty() { Err(error) } else { Ok(()) };
         }
         let more = part.more();
-        if messages.len() >= max && !more {
+        if !more && (messages.len() >= max || pace.is_over(messages.len())) {
             return Ok(());
         }
     }
@@ -294,7 +303,9 @@ pub(crate) fn recv_many(
 ) -> PyResult<Py<PyAny>> {
     let max = positive(max)?;
     let mut messages = Vec::new();
-    enter::transfer(py, handle, flags, |socket, flags| receive_parts(socket, flags, max, &mut messages))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| {
+        receive_parts(socket, flags, max, &mut messages)
+    })?;
     if multipart { lists_of(py, messages) } else { list_of(py, messages, true) }
 }
 
@@ -316,4 +327,10 @@ pub(crate) fn try_recv_many(
 
 fn positive(max: usize) -> PyResult<usize> {
     if max == 0 { Err(PyValueError::new_err("max=0 must be at least 1")) } else { Ok(max) }
+}
+
+/// Returns the argument `nbytes` of `recv_into`.
+pub(crate) fn room(nbytes: isize) -> PyResult<usize> {
+    usize::try_from(nbytes)
+        .map_err(|_| PyValueError::new_err(format!("nbytes={nbytes} must not be negative")))
 }

@@ -6,9 +6,9 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
-use tautline_abi::native::SocketHandle;
+use tautline_abi::native::{EnteredSocket, SocketHandle, WAIT_PEERS, WAIT_SUBSCRIPTIONS};
 
-use crate::enter;
+use crate::enter::{self, Direction};
 
 /// ZMQ_ROUTING_ID.
 const ROUTING_ID: c_int = 5;
@@ -52,19 +52,25 @@ pub(crate) fn set(
         let Ok(bytes) = value.cast::<PyBytes>() else {
             return Err(PyTypeError::new_err(format!("expected bytes, got: {}", value.repr()?)));
         };
-        let bytes = bytes.as_bytes();
-        return enter::call(py, handle, |socket| socket.with(|socket| socket.set_option(option, bytes)));
+        return set_bytes(py, handle, option, bytes.as_bytes());
     }
     if !value.is_instance_of::<PyInt>() {
         return Err(PyTypeError::new_err(format!("expected int, got: {}", value.repr()?)));
     }
     if expected == OptionType::Int64 {
-        let bytes = value.extract::<i64>()?.to_ne_bytes();
-        enter::call(py, handle, |socket| socket.with(|socket| socket.set_option(option, &bytes)))
+        set_bytes(py, handle, option, &value.extract::<i64>()?.to_ne_bytes())
     } else {
-        let bytes = value.extract::<c_int>()?.to_ne_bytes();
-        enter::call(py, handle, |socket| socket.with(|socket| socket.set_option(option, &bytes)))
+        set_bytes(py, handle, option, &value.extract::<c_int>()?.to_ne_bytes())
     }
+}
+
+/// Sets an option to bytes. Releases the interpreter lock if the option waits.
+pub(crate) fn set_bytes(py: Python<'_>, handle: SocketHandle, option: c_int, value: &[u8]) -> PyResult<()> {
+    if matches!(option, WAIT_PEERS | WAIT_SUBSCRIPTIONS) {
+        let wait = |socket: &mut EnteredSocket<'_>| socket.wait_by_option(option, value);
+        return enter::call_detached(py, handle, Direction::Send, wait);
+    }
+    enter::call(py, handle, |socket| socket.with(|socket| socket.set_option(option, value)))
 }
 
 /// Returns the value of an option, zmq_getsockopt(3).

@@ -67,13 +67,18 @@ fn target(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Target> {
     Ok(Target::Descriptor(fd::from_int(number)))
 }
 
+fn is_shared(entry: &PollEntry) -> bool {
+    matches!(entry.target, Target::Socket(socket) if socket.is_shared())
+}
+
 /// Waits for an event of any entry. Returns the number of entries with events.
 fn wait(py: Python<'_>, entries: &mut [PollEntry], timeout: c_int) -> PyResult<usize> {
     let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
     let started = Instant::now();
-    // The first attempt keeps the interpreter lock, because it does not wait.
-    let mut left = Some(Duration::ZERO);
-    let mut first = true;
+    // The first attempt keeps the interpreter lock, because it does not wait. A socket for several
+    // threads may wait for the lock of the socket.
+    let mut first = !entries.iter().any(is_shared);
+    let mut left = if first { Some(Duration::ZERO) } else { timeout };
     loop {
         let result = if first { poll(entries, left) } else { py.detach(|| poll(entries, left)) };
         #[cfg(target_os = "linux")]

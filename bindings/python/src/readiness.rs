@@ -16,6 +16,8 @@
 //! An edge that is taken while no wait rests belongs to a wake signal that is still raised, and that
 //! does not write its descriptor again. The next wait that comes to rest therefore checks once more.
 //!
+//! A socket that several threads may use has no wait rule: `arm` returns READY or WAITING.
+//!
 //! Another part of the program may call the same socket and wait. That call ends the rest of the
 //! socket, and the event loop would sleep on. It therefore ends with [`notify`].
 
@@ -26,7 +28,7 @@ use std::task::{Poll, Wake, Waker};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tautline_abi::native::SocketHandle;
+use tautline_abi::native::{SharedWatch, SocketHandle};
 use tautline_core::{Error, WaitMode, WaitState, poller};
 
 use crate::socket::Socket;
@@ -40,6 +42,8 @@ const SOON: i32 = 2;
 #[pyclass(frozen, weakref, module = "tautline_zmq._native")]
 pub(crate) struct Readiness {
     socket: SocketHandle,
+    /// The wait for a socket that several threads may use.
+    shared: Option<SharedWatch>,
     epoll: OwnedFd,
     /// Copies of the engine's descriptors, and the event of [`notify`]: the epoll instance watches
     /// them.
@@ -88,16 +92,18 @@ impl Readiness {
     #[classattr]
     const SOON: i32 = SOON;
 
-    /// Watches a socket. ENOTSUP for types that several threads may use (CLIENT, SERVER and similar
-    /// types).
+    /// Watches a socket.
     #[new]
     fn new(py: Python<'_>, socket: &Bound<'_, Socket>) -> PyResult<Readiness> {
         let socket = socket.get().handle(py)?;
-        if socket.is_shared() {
-            return Err(errors::exception(py, Error::NotSupported));
-        }
-        let mut watched = enter::call(py, socket, |socket| {
-            socket.with(|socket| socket.descriptors().map_err(Error::from))
+        let shared = if socket.is_shared() {
+            Some(SharedWatch::new().map_err(|error| errors::exception(py, error))?)
+        } else {
+            None
+        };
+        let mut watched = enter::call(py, socket, |socket| match &shared {
+            Some(watch) => watch.descriptors(socket),
+            None => socket.with(|socket| socket.descriptors().map_err(Error::from)),
         })?;
         let event = event()?;
         let number = event.as_raw_fd();
@@ -108,7 +114,8 @@ impl Readiness {
         all.push((socket, number));
         COUNT.store(all.len(), Ordering::Relaxed);
         drop(all);
-        Ok(Readiness { socket, epoll, watched, wait: Mutex::default(), waker: soon.clone().into(), soon })
+        let wait = Mutex::default();
+        Ok(Readiness { socket, shared, epoll, watched, wait, waker: soon.clone().into(), soon })
     }
 
     /// Returns the descriptor.
@@ -121,6 +128,10 @@ impl Readiness {
     fn arm(&self, py: Python<'_>, events: i16) -> PyResult<i32> {
         if events == 0 || events & !(poller::POLLIN | poller::POLLOUT) != 0 {
             return Err(PyValueError::new_err(format!("events={events} must be POLLIN, POLLOUT or both")));
+        }
+        if let Some(watch) = &self.shared {
+            let ready = enter::call(py, self.socket, |socket| watch.arm(socket, events))?;
+            return Ok(if ready { READY } else { WAITING });
         }
         enter::call(py, self.socket, |socket| {
             socket.with(|socket| {
@@ -161,6 +172,9 @@ impl Readiness {
         if !self.socket.is_open() {
             return Ok(());
         }
+        if let Some(watch) = &self.shared {
+            return enter::call(py, self.socket, |socket| watch.disarm(socket));
+        }
         enter::call(py, self.socket, |socket| {
             socket.with(|socket| {
                 socket.stop_waiting(std::mem::take(&mut self.wait().state));
@@ -197,6 +211,10 @@ pub(crate) fn notify(socket: SocketHandle) {
 
 impl Drop for Readiness {
     fn drop(&mut self) {
+        if let Some(watch) = &self.shared {
+            // If another thread has the socket, it wakes a descriptor without readers.
+            let _ = self.socket.at_once(|socket| watch.disarm(socket));
+        }
         let number = self.watched.last().map(AsRawFd::as_raw_fd);
         let mut all = lock(&NOTIFIED);
         all.retain(|(_, event)| Some(*event) != number);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::PyVisit;
@@ -32,7 +32,7 @@ pub(crate) struct Socket {
     /// The attribute `context`. No call of Python is made while it is locked.
     context: Mutex<Option<Py<PyAny>>>,
     /// Gives a draft socket a descriptor. Made when the program asks for it.
-    draft_poller: Mutex<Option<DraftPoller>>,
+    draft_poller: Mutex<Option<Arc<DraftPoller>>>,
     /// True if the class overrides a method that `send_multipart` or `recv_multipart` of pyzmq calls.
     calls_python: bool,
 }
@@ -80,29 +80,35 @@ impl Socket {
         drop(old);
     }
 
-    fn draft_place(&self) -> MutexGuard<'_, Option<DraftPoller>> {
+    fn draft_place(&self) -> MutexGuard<'_, Option<Arc<DraftPoller>>> {
         self.draft_poller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns ZMQ_FD of a draft socket. If the option is ZMQ_EVENTS, clears that descriptor.
     fn draft_fd(&self, py: Python<'_>, socket: SocketHandle, option: c_int) -> PyResult<Option<c_int>> {
+        // The calls below may wait for the socket, so the lock is released before.
+        let known = self.draft_place().clone();
         if option == draft::EVENTS {
-            if let Some(poller) = &*self.draft_place() {
-                poller.drain();
+            if let Some(poller) = known {
+                poller.drain(py);
             }
             return Ok(None);
         }
-        if self.draft_place().is_none() {
-            // The constructor calls Python code, so the lock is released before.
-            let poller = DraftPoller::new(py, socket)?;
-            self.draft_place().get_or_insert(poller);
-        }
-        self.draft_place().as_ref().map(|poller| poller.fd(py)).transpose()
+        let poller = match known {
+            Some(poller) => poller,
+            None => {
+                let made = Arc::new(DraftPoller::new(py, socket)?);
+                self.draft_place().get_or_insert_with(|| made.clone()).clone()
+            }
+        };
+        poller.fd(py).map(Some)
     }
 
     fn end(&self, py: Python<'_>, addr: &Bound<'_, PyAny>, kind: EndpointKind) -> PyResult<()> {
         let endpoint = endpoint(py, addr)?;
-        enter::call_detached(py, self.handle(py)?, |socket| socket.end(&endpoint, kind))
+        enter::call_detached(py, self.handle(py)?, enter::Direction::Send, |socket| {
+            socket.end(&endpoint, kind)
+        })
     }
 }
 
@@ -236,7 +242,8 @@ impl Socket {
             return Ok(());
         }
         let handle = opened.handle;
-        drop(self.draft_place().take());
+        let poller = self.draft_place().take();
+        drop(poller);
         match py.detach(|| handle.close(linger)) {
             // Another object, or the context, has closed it.
             Ok(()) | Err(Error::NotSocket) => Ok(()),
@@ -265,7 +272,9 @@ impl Socket {
     fn bind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
         let endpoint = endpoint(py, addr)?;
         let path = || endpoint.split_once("://").map_or(&*endpoint, |(_, path)| path);
-        match enter::attempt_detached(py, self.handle(py)?, |socket| socket.bind(&endpoint))? {
+        match enter::attempt_detached(py, self.handle(py)?, enter::Direction::Send, |socket| {
+            socket.bind(&endpoint)
+        })? {
             Ok(()) => Ok(()),
             Err(error) if error.errno() == Error::NameTooLong.errno() => Err(errors::with_text(
                 py,
@@ -286,7 +295,9 @@ impl Socket {
     /// Connects to an address, and reconnects when the connection is lost, zmq_connect(3).
     fn connect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
         let endpoint = endpoint(py, addr)?;
-        enter::call_detached(py, self.handle(py)?, |socket| socket.with(|socket| socket.connect(&endpoint)))
+        enter::call_detached(py, self.handle(py)?, enter::Direction::Send, |socket| {
+            socket.with(|socket| socket.connect(&endpoint))
+        })
     }
 
     /// Stops accepting connections at an address, zmq_unbind(3).

@@ -4,8 +4,10 @@
 //! them, so a call does not pass through Python code.
 
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyIndexError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -14,7 +16,7 @@ use tautline_abi::native::{EnteredSocket, SocketHandle};
 use tautline_core::{Error, Flags, Message};
 
 use crate::buffer::Buffer;
-use crate::enter::{self, DONTWAIT, SNDMORE};
+use crate::enter::{self, DONTWAIT, Direction, SNDMORE};
 use crate::errors;
 use crate::frame::{Frame, Tracking};
 
@@ -33,13 +35,15 @@ pub(crate) struct Way {
 #[inline(always)]
 pub(crate) fn send_slice(py: Python<'_>, handle: SocketHandle, body: &[u8], flags: c_int) -> PyResult<()> {
     if body.len() > LARGE {
-        return enter::call_detached(py, handle, |socket| socket.send(body, Flags(flags)));
+        return enter::call_detached(py, handle, Direction::Send, |socket| socket.send(body, Flags(flags)));
     }
-    enter::transfer(py, handle, flags, |socket, flags| socket.send(body, flags))
+    enter::transfer(py, handle, Direction::Send, flags, |socket, flags| socket.send(body, flags))
 }
 
 fn send_message(py: Python<'_>, handle: SocketHandle, mut message: Message, flags: c_int) -> PyResult<()> {
-    enter::transfer(py, handle, flags, |socket, flags| socket.send_message(&mut message, flags))
+    enter::transfer(py, handle, Direction::Send, flags, |socket, flags| {
+        socket.send_message(&mut message, flags)
+    })
 }
 
 /// Sends one part.
@@ -128,17 +132,24 @@ pub(crate) fn send_multipart(
 
 /// Returns the parts of a message. `TypeError` if one of them has no buffer.
 pub(crate) fn collect_parts<'py>(parts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = parts.py();
     let parts: Vec<_> = parts.try_iter()?.collect::<PyResult<_>>()?;
     for (index, part) in parts.iter().enumerate() {
-        if part.is_instance_of::<PyBytes>() || part.is_instance_of::<Frame>() || Buffer::of(part).is_ok() {
+        if part.is_instance_of::<PyBytes>() || part.is_instance_of::<Frame>() {
             continue;
+        }
+        let Err(fault) = Buffer::of(part) else { continue };
+        if !fault.is_instance_of::<PyException>(py) {
+            return Err(fault);
         }
         let shown = part.repr()?.to_string();
         let dots = if shown.chars().count() > 32 { "..." } else { "" };
         let start: String = shown.chars().take(32).collect();
-        return Err(PyTypeError::new_err(format!(
+        let error = PyTypeError::new_err(format!(
             "Frame {index} ({start}{dots}) does not support the buffer interface."
-        )));
+        ));
+        error.value(py).setattr(intern!(py, "__context__"), fault.value(py))?;
+        return Err(error);
     }
     Ok(parts)
 }
@@ -176,7 +187,9 @@ fn large_bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBy
 #[inline(always)]
 pub(crate) fn recv(py: Python<'_>, handle: SocketHandle, flags: c_int) -> PyResult<Py<PyAny>> {
     let mut message = Message::new();
-    enter::transfer(py, handle, flags, |socket, flags| socket.recv_message(&mut message, flags))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| {
+        socket.recv_message(&mut message, flags)
+    })?;
     Ok(bytes_of(py, &message)?.into_any().unbind())
 }
 
@@ -188,7 +201,9 @@ pub(crate) fn recv_frame(
     track: bool,
 ) -> PyResult<Py<PyAny>> {
     let mut message = Message::new();
-    enter::transfer(py, handle, flags, |socket, flags| socket.recv_message(&mut message, flags))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| {
+        socket.recv_message(&mut message, flags)
+    })?;
     Ok(frame_of(py, message, track)?.unbind())
 }
 
@@ -220,7 +235,7 @@ impl Parts {
 
     /// Receives the parts of a message. After a failure, a second call continues.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, socket: &mut EnteredSocket, flags: Flags) -> Result<(), Error> {
+    pub(crate) fn receive(&mut self, socket: &mut EnteredSocket<'_>, flags: Flags) -> Result<(), Error> {
         if self.first.is_none() {
             let mut message = Message::new();
             socket.recv_message(&mut message, flags)?;
@@ -230,7 +245,11 @@ impl Parts {
     }
 
     /// Receives the parts after the first one.
-    pub(crate) fn receive_others(&mut self, socket: &mut EnteredSocket, flags: Flags) -> Result<(), Error> {
+    pub(crate) fn receive_others(
+        &mut self,
+        socket: &mut EnteredSocket<'_>,
+        flags: Flags,
+    ) -> Result<(), Error> {
         while self.others.last().or(self.first.as_ref()).is_some_and(Message::more) {
             let mut message = Message::new();
             socket.recv_message(&mut message, flags)?;
@@ -257,10 +276,27 @@ impl Parts {
     }
 }
 
+/// The time limit of a call that takes many messages. If the peers never stop sending, the call
+/// returns the messages that it has, and signal handlers run.
+#[derive(Default)]
+pub(crate) struct Pace(Option<Instant>);
+
+impl Pace {
+    const LIMIT: Duration = Duration::from_millis(50);
+    /// Number of messages between two readings of the clock.
+    const STEP: usize = 256;
+
+    /// True if the call should return after `count` messages.
+    #[inline(always)]
+    pub(crate) fn is_over(&mut self, count: usize) -> bool {
+        count.is_multiple_of(Self::STEP) && self.0.get_or_insert_with(Instant::now).elapsed() > Self::LIMIT
+    }
+}
+
 /// Receives a message as a list of `bytes`.
 pub(crate) fn recv_multipart(py: Python<'_>, handle: SocketHandle, flags: c_int) -> PyResult<Py<PyAny>> {
     let mut parts = Parts::default();
-    enter::transfer(py, handle, flags, |socket, flags| parts.receive(socket, flags))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| parts.receive(socket, flags))?;
     Ok(parts.into_list(py)?.into_any().unbind())
 }
 
@@ -272,7 +308,7 @@ pub(crate) fn recv_frames(
     track: bool,
 ) -> PyResult<Py<PyAny>> {
     let mut parts = Parts::default();
-    enter::transfer(py, handle, flags, |socket, flags| parts.receive(socket, flags))?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| parts.receive(socket, flags))?;
     let list = PyList::empty(py);
     for message in parts.first.into_iter().chain(parts.others) {
         list.append(frame_of(py, message, track)?)?;
@@ -289,13 +325,29 @@ pub(crate) fn recv_into(
     flags: c_int,
 ) -> PyResult<usize> {
     let mut buffer = Buffer::writable(object)?;
+    let bytes = room_in(&mut buffer, room)?;
+    enter::transfer(py, handle, Direction::Receive, flags, |socket, flags| socket.recv(bytes, flags))
+}
+
+/// Like [`recv_into`], without waiting. Returns `None` if no message has arrived.
+pub(crate) fn try_recv_into(
+    py: Python<'_>,
+    handle: SocketHandle,
+    object: &Bound<'_, PyAny>,
+    room: usize,
+) -> PyResult<Option<usize>> {
+    let mut buffer = Buffer::writable(object)?;
+    let bytes = room_in(&mut buffer, room)?;
+    attempt(py, handle, 0, |socket, flags| socket.recv(bytes, flags))
+}
+
+/// Returns the first `room` bytes of a buffer, or all of them if `room` is 0.
+fn room_in(buffer: &mut Buffer, room: usize) -> PyResult<&mut [u8]> {
     let len = buffer.len();
     if room > len {
         return Err(PyValueError::new_err(format!("nbytes={room} too big for memoryview of {len}B")));
     }
-    let room = if room == 0 { len } else { room };
-    let bytes = buffer.as_mut_slice(room);
-    enter::transfer(py, handle, flags, |socket, flags| socket.recv(bytes, flags))
+    Ok(buffer.as_mut_slice(if room == 0 { len } else { room }))
 }
 
 /// Calls `transfer` once, without waiting. Returns `None` if the call would block.
@@ -304,12 +356,9 @@ pub(crate) fn attempt<T>(
     py: Python<'_>,
     handle: SocketHandle,
     flags: c_int,
-    transfer: impl FnOnce(&mut EnteredSocket, Flags) -> Result<T, Error>,
+    mut transfer: impl FnMut(&mut EnteredSocket<'_>, Flags) -> Result<T, Error>,
 ) -> PyResult<Option<T>> {
-    let mut entered = enter::enter(py, handle)?;
-    let result = transfer(&mut entered, Flags(flags | DONTWAIT));
-    drop(entered);
-    match result {
+    match enter::at_once(py, handle, |entered| transfer(entered, Flags(flags | DONTWAIT)))? {
         Ok(value) => Ok(Some(value)),
         Err(Error::Again) => Ok(None),
         // Handlers of the signal run, and the caller tries again later.

@@ -7,6 +7,8 @@ use std::time::Instant;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::enter::Direction;
+
 /// Operations that succeed at once before an asynchronous caller gives way.
 const TURN: i32 = 64;
 /// Time after which it gives way, in nanoseconds.
@@ -27,13 +29,6 @@ pub(crate) struct Turns {
     check: [AtomicI32; 2],
     /// Start of the turn, as of [`nanos`].
     since: AtomicU64,
-}
-
-/// Direction of an operation, as an index into [`Turns`].
-#[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    Receive = 0,
-    Send = 1,
 }
 
 pub(crate) fn direction(index: usize) -> PyResult<Direction> {

@@ -8,7 +8,6 @@ import unittest
 
 from native_support import AsyncTest, run, run_program
 from tautline_zmq import (
-    CLIENT,
     DEALER,
     DONTWAIT,
     POLLIN,
@@ -26,7 +25,6 @@ from tautline_zmq import (
     Frame,
     InvalidState,
     MonitorEvent,
-    NotSupported,
     SocketClosed,
     TimedOut,
     aio,
@@ -361,12 +359,6 @@ class AsyncioTest(AsyncTest):
             await publisher.send_multipart([b"b", b"no"])
             await publisher.send_multipart([b"a", b"yes"])
         self.assertEqual(await subscriber.recv_multipart(), [b"a", b"yes"])
-
-    async def test_types_for_many_threads_cannot_wait(self, context):
-        with context.socket(CLIENT) as client:
-            for _ in range(2):
-                with self.assertRaisesRegex(NotSupported, "wait on CLIENT"):
-                    await client.recv()
 
     async def test_monitor_reports_events(self, context):
         server = context.socket(PULL)

@@ -11,6 +11,7 @@ from tautline_zmq import (
     DEALER,
     DISH,
     DONTWAIT,
+    PUB,
     PULL,
     PUSH,
     RADIO,
@@ -19,6 +20,7 @@ from tautline_zmq import (
     ROUTER,
     SERVER,
     SNDMORE,
+    SUB,
     Again,
     Frame,
     InvalidState,
@@ -183,6 +185,31 @@ class TransferTest(SyncTest):
 
 
 class FrameTest(SyncTest):
+    def test_received_memory_of_others_is_read_only(self):
+        body = b"x" * 100_000
+        receiver, sender = self.pair()
+        sender.send(body, copy=False)
+        publisher, subscriber = self.pair(PUB, SUB)
+        other = self.open(SUB)
+        other.connect(publisher.last_endpoint)
+        for socket in (subscriber, other):
+            socket.subscribe("")
+        publisher.wait_for_peers(2)
+        publisher.send(body)
+        for socket in (receiver, subscriber, other):
+            frame = socket.recv(copy=False)
+            with self.assertRaises(TypeError):
+                memoryview(frame)[0] = 1
+            with self.assertRaises(BufferError):
+                socket.recv_into(frame, flags=DONTWAIT)
+        # The memory of this message belongs to the receiver alone.
+        receiver, sender = self.pair(endpoint="tcp://127.0.0.1:*")
+        for size in (10, 1000, 100_000):
+            sender.send(b"x" * size)
+            frame = receiver.recv(copy=False)
+            memoryview(frame)[0] = 1
+            self.assertEqual(frame.bytes[:1], b"\1")
+
     def received(self, body):
         receiver, sender = self.pair(endpoint="tcp://127.0.0.1:*")
         sender.send(body)

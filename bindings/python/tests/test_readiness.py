@@ -86,8 +86,23 @@ class ReadinessTest(SocketTest):
         readiness.stop()
         with self.assertRaises(zmq.ZMQError):
             Readiness(socket)
+
+    def test_socket_for_several_threads(self):
+        server, client = self.pair(zmq.SERVER, zmq.CLIENT)
+        readiness = Readiness(server)
+        for _ in range(3):
+            with self.assertRaises(zmq.Again):
+                server.recv(zmq.DONTWAIT)
+            self.assertEqual(readiness.arm(zmq.POLLIN), Readiness.WAITING)
+            client.send(b"x")
+            self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
+            readiness.clear()
+            self.assertEqual(readiness.arm(zmq.POLLIN), Readiness.READY)
+            self.assertEqual(server.recv(), b"x")
+        readiness.stop()
+        server.close()
         with self.assertRaises(zmq.ZMQError):
-            Readiness(self.context.socket(zmq.SERVER))
+            readiness.arm(zmq.POLLIN)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,9 @@ class TransferTest(SocketTest):
 
     def test_wrong_part_sends_nothing(self):
         sender, receiver = self.pair()
-        with self.assertRaisesRegex(TypeError, r"Frame 1 \(3\) does not support the buffer interface"):
+        with self.assertRaisesRegex(TypeError, r"Frame 1 \(3\) does not support the buffer interface") as caught:
             sender.send_multipart([b"a", 3])
+        self.assertIsInstance(caught.exception.__context__, TypeError)
         with self.assertRaises(IndexError):
             sender.send_multipart([])
         sender.send(b"next")
@@ -182,6 +183,13 @@ class FrameTest(unittest.TestCase):
             frame.__init__(b"other")
         self.assertEqual(bytes(view), b"x" * 100)
         self.assertIs(frame.buffer, view)
+
+    def test_released_view_is_replaced(self):
+        frame = zmq.Frame(b"body")
+        view = frame.buffer
+        self.assertIs(frame.buffer, view)
+        view.release()
+        self.assertEqual(bytes(frame.buffer), b"body")
 
     def test_memory_that_may_not_be_written_stays_read_only(self):
         frame = zmq.Frame(b"x" * 100, copy=False)

@@ -10,6 +10,10 @@
 //! socket against the rules of ZeroMQ take turns, even if they enter at the same time. A caller
 //! that finds another one inside is refused, and decides itself how to wait. The C functions do not
 //! exclude in this way: a program uses either them or this module for its sockets.
+//!
+//! Sockets for several threads (CLIENT, SERVER and similar types) have a lock of their own. Between
+//! [`SocketHandle::enter`] and the result of a call, another thread may take it, and the call then
+//! waits. A caller that must not wait uses [`SocketHandle::at_once`].
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
@@ -17,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tautline_core::poller::{self, Item, PollTarget};
-use tautline_core::{Context, Error, Flags, Message, SharedSocket, Socket, SocketType, proxy};
+use tautline_core::{Context, Error, Message, SharedSocket, Socket, SocketType, proxy};
 use tautline_io::fd::RawFd;
 
 use crate::context;
@@ -25,6 +29,13 @@ use crate::entry::{self, SocketGuard, SocketSlot};
 use crate::inherited::LINGER;
 use crate::msg;
 use crate::shared::{self, SharedSlot};
+
+mod entered;
+mod watch;
+
+use entered::Access;
+pub use entered::{EndpointKind, EnteredSocket, WAIT_PEERS, WAIT_SUBSCRIPTIONS};
+pub use watch::SharedWatch;
 
 /// A socket; see the module documentation. A copy refers to the same socket.
 #[derive(Clone, Copy)]
@@ -34,8 +45,9 @@ pub struct SocketHandle(Place);
 enum Place {
     /// A socket of one thread, and the number of the socket in its slot.
     One(&'static SocketSlot, u32),
-    /// A socket that several threads may use at the same time (CLIENT, SERVER and similar types).
-    Many(&'static SharedSlot),
+    /// A socket that several threads may use at the same time (CLIENT, SERVER and similar types),
+    /// and the number of the socket in its slot.
+    Many(&'static SharedSlot, u32),
 }
 
 /// Reason for which a caller cannot enter a socket.
@@ -66,7 +78,8 @@ impl SocketHandle {
         // SAFETY: guaranteed by the caller; the slots of contexts stay readable for ever.
         let socket = unsafe { context::socket(context, socket_type) }?;
         let place = if socket.is_thread_safe() {
-            Place::Many(shared::open_slot(socket)?)
+            let slot = shared::open_slot(socket)?;
+            Place::Many(slot, slot.body().generation())
         } else {
             let slot = entry::open_slot(socket);
             Place::One(slot, slot.body().generation())
@@ -83,7 +96,9 @@ impl SocketHandle {
             Place::One(slot, _) if slot.is_in_use() => {
                 Some(SocketHandle(Place::One(slot, slot.body().generation())))
             }
-            Place::Many(slot) if slot.is_in_use() => Some(SocketHandle(Place::Many(slot))),
+            Place::Many(slot, _) if slot.is_in_use() => {
+                Some(SocketHandle(Place::Many(slot, slot.body().generation())))
+            }
             _ => None,
         }
     }
@@ -92,7 +107,7 @@ impl SocketHandle {
     pub fn address(self) -> usize {
         match self.0 {
             Place::One(slot, _) => slot.handle().expose_provenance(),
-            Place::Many(slot) => slot.handle().expose_provenance(),
+            Place::Many(slot, _) => slot.handle().expose_provenance(),
         }
     }
 
@@ -100,13 +115,13 @@ impl SocketHandle {
     pub fn is_open(self) -> bool {
         match self.0 {
             Place::One(slot, generation) => slot.is_in_use() && slot.body().generation() == generation,
-            Place::Many(slot) => slot.is_in_use(),
+            Place::Many(slot, generation) => slot.is_in_use() && slot.body().generation() == generation,
         }
     }
 
     /// True if several threads may use the socket at the same time.
     pub fn is_shared(self) -> bool {
-        matches!(self.0, Place::Many(_))
+        matches!(self.0, Place::Many(..))
     }
 
     /// Enters the socket. The access ends when the result is dropped.
@@ -114,7 +129,7 @@ impl SocketHandle {
     /// # Errors
     /// Fails at once if another caller is inside, or if the socket is closed.
     #[inline(always)]
-    pub fn enter(self) -> Result<EnteredSocket, Refusal> {
+    pub fn enter(self) -> Result<EnteredSocket<'static>, Refusal> {
         let Place::One(slot, generation) = self.0 else { return self.enter_shared() };
         let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
         // While this caller is inside, the slot is not reused, so this check stays valid.
@@ -126,10 +141,45 @@ impl SocketHandle {
     }
 
     #[cold]
-    fn enter_shared(self) -> Result<EnteredSocket, Refusal> {
-        let Place::Many(slot) = self.0 else { return Err(Refusal::Closed) };
-        let socket = slot.is_in_use().then(|| slot.body().socket()).flatten();
-        socket.map(|socket| EnteredSocket(Access::Many(socket))).ok_or(Refusal::Closed)
+    fn enter_shared(self) -> Result<EnteredSocket<'static>, Refusal> {
+        let shared = self.shared().ok_or(Refusal::Closed)?;
+        if shared.try_enter().is_none() {
+            return Err(Refusal::Busy);
+        }
+        Ok(EnteredSocket(Access::Many(shared, None)))
+    }
+
+    /// Returns the socket for several threads, unless it is closed.
+    fn shared(self) -> Option<Arc<SharedSocket>> {
+        match self.0 {
+            // In a forked child, a thread that exists only in the parent may hold the lock of the
+            // body.
+            Place::Many(slot, generation) if slot.is_in_use() => slot.body().socket(generation),
+            _ => None,
+        }
+    }
+
+    /// Calls `call` with the socket. Never waits for another caller, also not within `call`.
+    ///
+    /// # Errors
+    /// Fails at once if another caller is inside, or if the socket is closed.
+    #[inline(always)]
+    pub fn at_once<T>(self, mut call: impl FnMut(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
+        // A reference without a type, so that `call` has one copy and can be inlined below.
+        let Place::One(slot, generation) = self.0 else { return self.at_once_shared(&mut call) };
+        let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
+        // While this caller is inside, the slot is not reused, so this check stays valid.
+        if !slot.is_in_use() || slot.body().generation() != generation {
+            return Err(Refusal::Closed);
+        }
+        Ok(call(&mut EnteredSocket(Access::One(guard))))
+    }
+
+    #[cold]
+    fn at_once_shared<T>(self, call: &mut dyn FnMut(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
+        let shared = self.shared().ok_or(Refusal::Closed)?;
+        let guard = shared.try_enter().ok_or(Refusal::Busy)?;
+        Ok(call(&mut EnteredSocket(Access::Locked(guard))))
     }
 
     #[cold]
@@ -140,7 +190,9 @@ impl SocketHandle {
     /// Waits until no caller is inside, the socket is closed, or `limit` has passed. Another caller
     /// may enter before this one does.
     pub fn wait_until_free(self, limit: Duration) {
-        let Place::One(slot, _) = self.0 else { return };
+        let Place::One(slot, _) = self.0 else {
+            return self.shared().map_or((), |shared| shared.wait_until_free(limit));
+        };
         let started = Instant::now();
         while slot.body().is_busy() && self.is_open() {
             match started.elapsed() {
@@ -160,21 +212,18 @@ impl SocketHandle {
         if !self.is_open() {
             return Err(Error::NotSocket);
         }
-        let linger = linger.map(i32::to_ne_bytes);
+        let prepare = |socket: &mut Socket| {
+            // An impossible time leaves the option as it is, as zmq_setsockopt does.
+            let _ = linger.map(|linger| socket.set_option(LINGER, &linger.to_ne_bytes()));
+        };
         match self.0 {
             Place::One(slot, _) => {
                 let mut socket = entry::take(slot)?;
-                // An impossible time leaves the option as it is, as zmq_setsockopt does.
-                linger.map(|linger| socket.set_option(LINGER, &linger));
+                prepare(&mut socket);
                 socket.close();
                 Ok(())
             }
-            Place::Many(slot) => {
-                if let (Some(linger), Some(shared)) = (linger, slot.body().socket()) {
-                    let _ = shared.with(|socket| socket.set_option(LINGER, &linger));
-                }
-                shared::close_slot(slot)
-            }
+            Place::Many(slot, _) => shared::close_slot(slot, prepare),
         }
     }
 }
@@ -189,107 +238,6 @@ impl SocketHandle {
 pub unsafe fn engine_context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: guaranteed by the caller; the slots of contexts stay readable for ever.
     unsafe { context::get_context(handle) }
-}
-
-/// Access of one caller to a socket.
-pub struct EnteredSocket(Access);
-
-enum Access {
-    One(SocketGuard),
-    Many(Arc<SharedSocket>),
-}
-
-impl EnteredSocket {
-    /// Calls `call` with the socket.
-    ///
-    /// # Errors
-    /// Those of `call`, and [`Error::NotSocket`] if another thread is closing the socket.
-    #[inline(always)]
-    pub fn with<T>(&mut self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
-        match &mut self.0 {
-            Access::One(guard) => call(guard.socket()?),
-            Access::Many(shared) => shared.with(call),
-        }
-    }
-
-    /// Sends a part that is copied from `body`; see [`Socket::send`].
-    ///
-    /// # Errors
-    /// As zmq_send(3).
-    #[inline(always)]
-    pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
-        match &mut self.0 {
-            Access::One(guard) => guard.socket()?.send(body, flags),
-            Access::Many(shared) => shared.send(body, flags),
-        }
-    }
-
-    /// Sends a message part, which is then empty; see [`Socket::send_message`].
-    ///
-    /// # Errors
-    /// As zmq_msg_send(3). The message is then unchanged.
-    pub fn send_message(&mut self, message: &mut Message, flags: Flags) -> Result<(), Error> {
-        match &mut self.0 {
-            Access::One(guard) => guard.socket()?.send_message(message, flags),
-            Access::Many(shared) => shared.send_message(message, flags),
-        }
-    }
-
-    /// Receives a part into `buffer`, and returns the length of the whole part; see
-    /// [`Socket::recv`].
-    ///
-    /// # Errors
-    /// As zmq_recv(3).
-    pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        match &mut self.0 {
-            Access::One(guard) => guard.socket()?.recv(buffer, flags),
-            Access::Many(shared) => shared.recv(buffer, flags),
-        }
-    }
-
-    /// Receives a part; see [`Socket::recv_message`].
-    ///
-    /// # Errors
-    /// As zmq_msg_recv(3).
-    #[inline(always)]
-    pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        match &mut self.0 {
-            Access::One(guard) => guard.socket()?.recv_message(message, flags),
-            Access::Many(shared) => shared.recv_message(message, flags),
-        }
-    }
-
-    /// Binds the socket; see [`Socket::bind`].
-    ///
-    /// # Errors
-    /// As zmq_bind(3).
-    pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
-        match &mut self.0 {
-            Access::One(guard) => guard.socket()?.bind(endpoint),
-            Access::Many(shared) => shared.bind(endpoint),
-        }
-    }
-
-    /// Ends a binding or a connection; see [`Socket::unbind`] and [`Socket::disconnect`].
-    ///
-    /// # Errors
-    /// As zmq_unbind(3) and zmq_disconnect(3).
-    pub fn end(&mut self, endpoint: &str, kind: EndpointKind) -> Result<(), Error> {
-        match (&mut self.0, kind) {
-            (Access::One(guard), EndpointKind::Bound) => guard.socket()?.unbind(endpoint),
-            (Access::One(guard), EndpointKind::Connected) => guard.socket()?.disconnect(endpoint),
-            (Access::Many(shared), _) => shared.unbind(endpoint),
-        }
-    }
-}
-
-/// Origin of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndpointKind {
-    /// The socket is bound to it.
-    Bound,
-    /// The socket connects to it.
-    Connected,
 }
 
 /// An object to wait for; see [`poll`].
@@ -326,7 +274,7 @@ pub enum PollFailure {
 /// # Errors
 /// Fails at once if a socket is closed, or if another caller is inside.
 pub fn poll(entries: &mut [PollEntry], timeout: Option<Duration>) -> Result<usize, PollFailure> {
-    let mut held: Vec<Option<EnteredSocket>> = Vec::with_capacity(entries.len());
+    let mut held: Vec<Option<EnteredSocket<'static>>> = Vec::with_capacity(entries.len());
     // Index of the first entry with the same socket.
     let mut places = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -352,7 +300,7 @@ pub fn poll(entries: &mut [PollEntry], timeout: Option<Duration>) -> Result<usiz
 }
 
 /// Returns the index of the entry that holds a socket of one thread.
-fn place_of(handle: SocketHandle, held: &[Option<EnteredSocket>]) -> Option<usize> {
+fn place_of(handle: SocketHandle, held: &[Option<EnteredSocket<'_>>]) -> Option<usize> {
     let Place::One(slot, _) = handle.0 else { return None };
     let place = usize::try_from(slot.body().stored_index()?).ok()?;
     match held.get(place)?.as_ref()?.0 {
@@ -363,7 +311,7 @@ fn place_of(handle: SocketHandle, held: &[Option<EnteredSocket>]) -> Option<usiz
 
 fn wait(
     entries: &mut [PollEntry],
-    held: &mut [Option<EnteredSocket>],
+    held: &mut [Option<EnteredSocket<'_>>],
     places: &[usize],
     timeout: Option<Duration>,
 ) -> Result<usize, Error> {
@@ -372,8 +320,9 @@ fn wait(
         let target = match (entry.target, held.as_mut().map(|entered| &mut entered.0)) {
             (Target::Descriptor(fd), _) => PollTarget::Descriptor(fd),
             (_, Some(Access::One(guard))) => PollTarget::Socket(guard.socket()?),
-            (_, Some(Access::Many(shared))) => PollTarget::Shared(shared),
-            (_, None) => PollTarget::Descriptor(tautline_io::fd::NONE),
+            (_, Some(Access::Many(shared, _))) => PollTarget::Shared(shared),
+            // `poll` locks no socket.
+            (_, Some(Access::Locked(_)) | None) => PollTarget::Descriptor(tautline_io::fd::NONE),
         };
         watched.push(Item { watched: target, events: 0, revents: 0 });
     }
@@ -398,10 +347,10 @@ fn wait(
 /// # Errors
 /// As zmq_proxy_steerable(3).
 pub fn join(
-    frontend: &mut EnteredSocket,
-    backend: Option<&mut EnteredSocket>,
-    capture: Option<&mut EnteredSocket>,
-    control: Option<&mut EnteredSocket>,
+    frontend: &mut EnteredSocket<'_>,
+    backend: Option<&mut EnteredSocket<'_>>,
+    capture: Option<&mut EnteredSocket<'_>>,
+    control: Option<&mut EnteredSocket<'_>>,
 ) -> Result<(), Error> {
     frontend.with(|frontend| {
         optional(backend, |backend| {
@@ -413,7 +362,7 @@ pub fn join(
 }
 
 fn optional(
-    entered: Option<&mut EnteredSocket>,
+    entered: Option<&mut EnteredSocket<'_>>,
     call: impl FnOnce(Option<&mut Socket>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     match entered {
@@ -438,7 +387,9 @@ impl PartialEq for SocketHandle {
             (Place::One(slot, number), Place::One(other, of_other)) => {
                 std::ptr::eq(slot, other) && number == of_other
             }
-            (Place::Many(slot), Place::Many(other)) => std::ptr::eq(slot, other),
+            (Place::Many(slot, number), Place::Many(other, of_other)) => {
+                std::ptr::eq(slot, other) && number == of_other
+            }
             _ => false,
         }
     }

@@ -4,6 +4,7 @@
 //! cost. [`crate::entry`] calls this file if a handle is not that of an ordinary socket.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tautline_core::{Error, SharedSocket, Socket, SocketType};
@@ -16,7 +17,12 @@ pub(crate) type SharedSlot = Slot<SharedBody>;
 
 /// Content of such a socket's slot.
 #[derive(Debug, Default)]
-pub(crate) struct SharedBody(Mutex<Option<Arc<SharedSocket>>>);
+pub(crate) struct SharedBody {
+    socket: Mutex<Option<Arc<SharedSocket>>>,
+    /// Number of sockets that this slot has held. Distinguishes a socket from its successors.
+    // Relaxed: own: written under the lock of `socket`, before the handle is published.
+    generation: AtomicU32,
+}
 
 impl SlotContent for SharedBody {
     const TAG: u32 = 0x50C4_E702;
@@ -29,14 +35,14 @@ impl SlotContent for SharedBody {
 
 impl SharedBody {
     fn place(&self) -> MutexGuard<'_, Option<Arc<SharedSocket>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks `place`. Returns `None` if it stays locked: a holder needs only nanoseconds, so the
     /// holder must be a thread that exists only in the parent of this forked process.
     fn place_if_free(&self) -> Option<MutexGuard<'_, Option<Arc<SharedSocket>>>> {
         for _ in 0..1000 {
-            match self.0.try_lock() {
+            match self.socket.try_lock() {
                 Ok(place) => return Some(place),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => std::thread::yield_now(),
@@ -45,9 +51,15 @@ impl SharedBody {
         None
     }
 
-    /// Returns the socket, unless it is closed.
-    pub(crate) fn socket(&self) -> Option<Arc<SharedSocket>> {
-        self.place().clone()
+    /// Returns the number of sockets that the slot has held.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Returns the socket with this number, unless it is closed.
+    pub(crate) fn socket(&self, generation: u32) -> Option<Arc<SharedSocket>> {
+        let place = self.place();
+        if self.generation() == generation { place.clone() } else { None }
     }
 
     /// Returns the type of the parent's socket, in a forked child.
@@ -65,7 +77,10 @@ pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
 pub(crate) fn open_slot(socket: Socket) -> Result<&'static SharedSlot, Error> {
     let shared = SharedSocket::new(socket)?;
     let slot = SharedSlot::claim();
-    *slot.body().place() = Some(shared);
+    let mut place = slot.body().place();
+    slot.body().generation.fetch_add(1, Ordering::Relaxed);
+    *place = Some(shared);
+    drop(place);
     slot.publish();
     Ok(slot)
 }
@@ -94,11 +109,11 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
         // SAFETY: guaranteed by the caller.
         return unsafe { inherited::close(handle) };
     };
-    close_slot(slot)
+    close_slot(slot, |_| {})
 }
 
-/// Invalidates the handle of the slot and closes its socket.
-pub(crate) fn close_slot(slot: &'static SharedSlot) -> Result<(), Error> {
+/// Invalidates the handle of the slot, calls `prepare` with the socket and closes it.
+pub(crate) fn close_slot(slot: &'static SharedSlot, prepare: impl FnOnce(&mut Socket)) -> Result<(), Error> {
     if !slot.retire() {
         return Err(Error::NotSocket);
     }
@@ -106,5 +121,5 @@ pub(crate) fn close_slot(slot: &'static SharedSlot) -> Result<(), Error> {
     let shared = place.take();
     drop(place);
     slot.recycle();
-    shared.ok_or(Error::NotSocket)?.close()
+    shared.ok_or(Error::NotSocket)?.close_after(prepare)
 }

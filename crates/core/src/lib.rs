@@ -95,7 +95,7 @@ pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
 #[cfg(not(loom))]
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 #[cfg(not(loom))]
-pub use shared::SharedSocket;
+pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 #[cfg(not(loom))]
 pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, endpoint_fault, show_route};
 pub use tautline_io::errno::error as system_error;

@@ -453,9 +453,9 @@ impl Message {
         if len < limit { Some(unsafe { std::slice::from_raw_parts(data, len) }) } else { None }
     }
 
-    /// True if a thread may be waiting for the body to be freed.
+    /// True if the body is memory of the application. A thread may be waiting for it to be freed.
     #[inline]
-    pub(crate) fn is_foreign(&self) -> bool {
+    pub fn is_foreign(&self) -> bool {
         matches!(self.tag, FOREIGN | FOREIGN_SHARED)
     }
 

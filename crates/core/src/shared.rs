@@ -34,8 +34,11 @@ use tautline_io::thread;
 use tautline_io::wake::WakeFd;
 use tautline_proto::SocketType;
 
+mod guard;
 #[cfg(test)]
 mod tests;
+
+pub use guard::{SharedGuard, wait_in_turns};
 
 /// Time that a socket stays in company after two threads have met in it.
 const COMPANY: Duration = Duration::from_millis(200);
@@ -141,7 +144,7 @@ impl SharedSocket {
     }
 
     fn send_part(&self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
-        self.retry_until_done(flags, WRITE, |socket| socket.try_send(part))
+        self.retry_until_done(flags, WRITE, None, |socket| socket.try_send(part))
     }
 
     /// Receives a message part into `buffer`; see [`Socket::recv`].
@@ -151,7 +154,7 @@ impl SharedSocket {
     /// the errors of [`Socket::recv`].
     pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Buffer(buffer);
-        self.retry_until_done(flags, READ, |socket| socket.try_recv(&mut target))
+        self.retry_until_done(flags, READ, None, |socket| socket.try_recv(&mut target))
     }
 
     /// Receives a message part; see [`Socket::recv_message`].
@@ -160,7 +163,23 @@ impl SharedSocket {
     /// The errors of [`SharedSocket::recv`].
     pub fn recv_message(&self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Message(message);
-        self.retry_until_done(flags, READ, |socket| socket.try_recv(&mut target))
+        self.retry_until_done(flags, READ, None, |socket| socket.try_recv(&mut target))
+    }
+
+    /// Repeats `attempt`, which must not wait, until it succeeds or fails, or until `deadline`.
+    /// Waits for `events` (POLLIN or POLLOUT) before each repetition. For a caller whose send or
+    /// receive was interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Again`] at the deadline, [`Error::Interrupted`], [`Error::NotSocket`] if the socket
+    /// is closed, or the error of `attempt`.
+    pub fn repeat<T>(
+        &self,
+        events: i16,
+        deadline: Instant,
+        attempt: impl FnMut(&mut Socket) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.retry_until_done(Flags::NONE, PollEvents::of(events), Some(deadline), attempt)
     }
 
     /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a
@@ -203,12 +222,21 @@ impl SharedSocket {
     /// # Errors
     /// [`Error::NotSocket`] if the socket is already closed.
     pub fn close(&self) -> Result<(), Error> {
+        self.close_after(|_| {})
+    }
+
+    /// Like [`SharedSocket::close`], but calls `prepare` with the socket before, which can set
+    /// ZMQ_LINGER.
+    ///
+    /// # Errors
+    /// [`Error::NotSocket`] if the socket is already closed.
+    pub fn close_after(&self, prepare: impl FnOnce(&mut Socket)) -> Result<(), Error> {
         if self.process != thread::process_id() {
             // A forked child: a thread that exists only in the parent may hold the lock for ever,
             // and the socket belongs to the parent.
             return if self.closed_in_child.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
-        let socket = {
+        let mut socket = {
             let mut state = match try_lock(&self.state) {
                 Ok(state) => state,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -223,6 +251,7 @@ impl SharedSocket {
             self.wake_all(&state);
             socket
         };
+        prepare(&mut socket);
         socket.close();
         Ok(())
     }
@@ -254,10 +283,11 @@ impl SharedSocket {
         &self,
         flags: Flags,
         wanted: PollEvents,
+        deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Socket) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut state = self.enter();
-        let mut deadline = None;
+        let mut deadline = deadline.map(Some);
         loop {
             let result = state.socket().and_then(&mut attempt);
             if !matches!(result, Err(Error::Again)) || flags.dontwait() {

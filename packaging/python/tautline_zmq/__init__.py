@@ -172,7 +172,8 @@ def active() -> bool:
         return False
     from tautline_zmq import _selection
 
-    return _selection.in_use() != "pyzmq"
+    selection: "Any" = _selection
+    return bool(selection.in_use() != "pyzmq")
 
 
 def version() -> str:
@@ -201,15 +202,17 @@ class _BeforeZmq:
             if name == "zmq":
                 from tautline_zmq import _selection
 
-                _selection.choose()
+                selection: "Any" = _selection
+                selection.choose()
             elif name == "zmq.backend.select":
                 from tautline_zmq import _selection
 
-                return _selection.find_spec(name, path, target)
+                finder: "Any" = _selection
+                return finder.find_spec(name, path, target)
             elif name == "zmq.asyncio":
                 from tautline_zmq import _asyncio
 
-                finder: "Any" = _asyncio
+                finder = _asyncio
                 return finder.find_spec(name, path, target)
         except Exception:
             pass

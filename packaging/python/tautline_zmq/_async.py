@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import errno
 import json
+from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterable, List, Optional, Sequence, TypeVar, Union, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Awaitable,
+    Callable,
+    Deque,
+    Iterable,
+    List,
+    Optional,
+    Sequence,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from tautline_zmq import _native, errors
 from tautline_zmq.constants import DONTWAIT, POLLIN, POLLOUT, MonitorEvent, Option, SocketType
@@ -26,9 +40,9 @@ _CHUNK = 256
 
 
 class Direction:
-    """The tasks that wait in one direction."""
+    """The tasks of one event loop that wait in one direction."""
 
-    __slots__ = ("busy", "events", "index", "other", "queue", "ready", "timeout")
+    __slots__ = ("busy", "events", "index", "is_over", "other", "queue", "ready", "timeout")
 
     other: Direction
 
@@ -39,7 +53,10 @@ class Direction:
         self.timeout = int(timeout)
         # True while a task has the turn. Only this task tries the operation.
         self.busy = False
-        self.queue: Any = None
+        # True if the socket has moved to another event loop. A task of the old loop, if it is collected later, must not
+        # touch the waits of the new one.
+        self.is_over = False
+        self.queue: Deque[Any] = deque()
         self.ready: Any = None
 
 
@@ -56,11 +73,22 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
     __slots__ = ("_kind", "_linger", "_receiving", "_sending")
 
     def __init__(self, context: Any, socket_type: Union[SocketType, int]) -> None:
+        self._begin_directions()
+        super().__init__(context, socket_type)
+
+    def _begin_directions(self) -> None:
         self._receiving = Direction(0, POLLIN, Option.RCVTIMEO)
         self._sending = Direction(1, POLLOUT, Option.SNDTIMEO)
         self._receiving.other = self._sending
         self._sending.other = self._receiving
-        super().__init__(context, socket_type)
+
+    def _restart_directions(self, direction: Direction) -> Direction:
+        """Forgets the tasks of the last event loop. Returns what takes the place of a direction."""
+        for old in (self._receiving, self._sending):
+            old.is_over = True
+            self._end_wait(old.index)
+        self._begin_directions()
+        return self._sending if direction.index else self._receiving
 
     def _wait(self, direction: Direction, take: Callable[[], Optional[T]]) -> Awaitable[T]:
         """Calls `take` when it is the caller's turn and the socket is ready, until it does not return `None`.
@@ -117,6 +145,22 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
             return self._at_once(self._receiving, take, "recv_multipart")
         return await self._wait(self._receiving, take)
 
+    async def recv_into(self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0) -> int:
+        """Receives one part of a message into a writable buffer, and returns the length of the part.
+
+        Bytes that do not fit into the buffer are lost: compare the result with the buffer's length. `nbytes` limits the
+        used bytes of the buffer; 0 stands for all. Another task must not use the buffer until the coroutine has ended.
+
+        Raises BufferError if the buffer is not writable or not contiguous, and the errors of `recv`.
+        """
+        length = self._recv_into_now(buffer, nbytes)
+        if length is not None:
+            return length
+        take = partial(self._try_recv_into, buffer, nbytes)
+        if flags & DONTWAIT:
+            return self._at_once(self._receiving, take, "recv_into")
+        return await self._wait(self._receiving, take)
+
     async def recv_many(self, max: int = 1000) -> List[bytes]:
         """Waits for a message, takes the others that have arrived, and returns their parts as a list of bytes.
 
@@ -144,21 +188,44 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
             return []
         return self._try_recv_many(max, False) or []
 
-    async def send(self, data: Buffer, flags: int = 0, copy: bool = True) -> None:
+    async def send(
+        self,
+        data: Buffer,
+        flags: int = 0,
+        copy: bool = True,
+        *,
+        routing_id: Optional[int] = None,
+        group: Optional[str] = None,
+    ) -> None:
         """Sends one part of a message: bytes, a Frame, or another object with the buffer protocol.
 
         `flags` may have SNDMORE and DONTWAIT. If several tasks send, use `send_multipart` in place of SNDMORE. The
         object must not change until the coroutine has ended, and if `copy` is false, until the message has left.
+        `routing_id` names the peer of a SERVER or PEER socket, `group` the group of a RADIO socket.
 
         Raises TimedOut after `sndtimeo` milliseconds, Again with DONTWAIT, InvalidState if it is not the socket's turn
         (REQ, REP), HostUnreachable if a mandatory ROUTER does not know the peer, SocketClosed, ContextTerminated.
         """
+        if routing_id is not None or group is not None:
+            data = self._addressed(data, routing_id, group)
         if self._send_now(data, flags, copy) is None:
             take = partial(self._try_send, data, flags, copy)
             if flags & DONTWAIT:
                 self._at_once(self._sending, take, "send")
             else:
                 await self._wait(self._sending, take)
+
+    def _addressed(self, data: Buffer, routing_id: Optional[int], group: Optional[str]) -> _native.Frame:
+        """Returns a message as a frame for a peer or a group."""
+        frame = data if isinstance(data, _native.Frame) else _native.Frame(data, copy=True)
+        try:
+            if routing_id is not None:
+                frame.set("routing_id", routing_id)
+            if group is not None:
+                frame.set("group", group)
+        except Exception as error:
+            raise errors.convert(error, "send", self) from None
+        return frame
 
     async def send_multipart(self, parts: Iterable[Buffer], flags: int = 0, copy: bool = True) -> None:
         """Sends the parts of a message, all of them or none.
@@ -231,13 +298,18 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
         """Receives a value as JSON. The errors are those of `recv` and json.loads."""
         return json.loads(await self.recv(flags))
 
+    if not TYPE_CHECKING:
+
+        def __iter__(self):
+            raise TypeError("a socket of tautline_zmq.aio is iterated with `async for`, not with `for`")
+
     def __aiter__(self) -> Self:
         """Iterates over the parts that arrive, as `recv` does, until the socket is closed."""
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            message = self._recv_now()
+            message: Optional[bytes] = self._recv_now()
             if message is not None:
                 return message
             return await self._wait(self._receiving, self._try_recv)

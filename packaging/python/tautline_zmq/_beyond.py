@@ -159,10 +159,10 @@ class Receiver(Generic[T]):
     def _request(self) -> None:
         if self._requested:
             return
-        self._requested = True
         if not self._started:
-            self._started = True
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
+            self._started = True
+        self._requested = True
         self._requests.release()
 
     def _wake(self) -> None:

@@ -39,17 +39,21 @@ class Frame(_native.Frame):
     @property
     def user_id(self) -> Optional[str]:
         """User id that the authentication gave the peer, or `None`."""
-        return self._property("User-Id")
+        return self._text("User-Id")
 
     @property
     def peer_address(self) -> Optional[str]:
         """IP address of the peer, or `None`, as for ipc and inproc."""
-        return self._property("Peer-Address")
+        return self._text("Peer-Address")
 
     @property
     def socket_type(self) -> Optional[str]:
         """Type of the peer's socket, such as "PUSH", or `None` for inproc."""
-        return self._property("Socket-Type")
+        return self._text("Socket-Type")
+
+    def _text(self, name: str) -> Optional[str]:
+        text: Optional[str] = self._property(name)
+        return text
 
     def _property(self, name: str) -> Any:
         try:

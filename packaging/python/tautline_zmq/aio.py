@@ -11,7 +11,6 @@ async with Context() as context, context.socket(PULL) as socket:
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, List, Optional, Tuple, TypeVar, Union
 
 from tautline_zmq import _native, errors
@@ -48,20 +47,14 @@ class Socket(AsyncSocket):
         self._readiness: Optional[_native.Readiness] = None
         self._pollers: List[Tuple[int, asyncio.Future[None]]] = []
         self._soon = False
-        self._receiving.queue = deque()
-        self._sending.queue = deque()
 
-    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Lets a loop watch the socket from now on."""
+    def _attach(self, loop: asyncio.AbstractEventLoop, direction: Direction) -> Direction:
+        """Lets a loop watch the socket from now on. Returns what takes the place of a direction."""
         if self._loop is not None and not self._loop.is_closed():
             if self._receiving.busy or self._sending.busy or self._pollers:
                 raise RuntimeError("the socket is in use in another event loop")
             self._detach()
-        for direction in (self._receiving, self._sending):
-            # The tasks of a closed loop never run again.
-            direction.busy = False
-            direction.ready = None
-            direction.queue.clear()
+        direction = self._restart_directions(direction)
         self._pollers.clear()
         self._soon = False
         if self._readiness is None:
@@ -73,6 +66,7 @@ class Socket(AsyncSocket):
             self._clear = self._readiness.clear
         loop.add_reader(self._readiness.fileno(), self._on_edge)
         self._loop = loop
+        return direction
 
     def _detach(self) -> None:
         if self._loop is not None and self._readiness is not None and not self._loop.is_closed():
@@ -82,7 +76,7 @@ class Socket(AsyncSocket):
     async def _wait(self, direction: Direction, take: Callable[[], Optional[T]]) -> T:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._attach(loop)
+            direction = self._attach(loop, direction)
         limit = self._get_int(direction.timeout)
         timer = None if limit < 0 else _Timer(loop, limit)
         try:
@@ -142,6 +136,8 @@ class Socket(AsyncSocket):
 
     def _leave(self, direction: Direction) -> None:
         """Gives the turn to the next task."""
+        if direction.is_over:
+            return
         while direction.queue:
             turn = direction.queue.popleft()
             if not turn.done():
@@ -157,7 +153,10 @@ class Socket(AsyncSocket):
             events |= self._awaited()
         try:
             state = self._arm(events)
-        except Exception:
+        except Exception as error:
+            if errors.number_of(error) is None:
+                # A signal handler has raised it.
+                raise
             # The next try reports the error.
             return
         if state == _READY:
@@ -172,7 +171,7 @@ class Socket(AsyncSocket):
             await future
         except BaseException:
             direction.ready = None
-            if not self._awaited() and self._readiness is not None and not self.closed:
+            if not direction.is_over and not self._awaited() and self._readiness is not None and not self.closed:
                 self._readiness.stop()
             raise
         direction.ready = None
@@ -205,8 +204,11 @@ class Socket(AsyncSocket):
             self._pollers.clear()
 
     def _on_edge(self) -> None:
-        self._clear()
-        self._check()
+        try:
+            self._clear()
+        finally:
+            # An exception of a signal handler must not take the edge with it.
+            self._check()
 
     def _check(self) -> None:
         events = self._awaited()
@@ -214,9 +216,13 @@ class Socket(AsyncSocket):
             return
         try:
             state = self._arm(events)
-        except Exception:
-            # Each task meets the error in its next try.
+        except BaseException as error:
+            # Each task meets an error of the socket in its next try.
             state = _READY
+            if errors.number_of(error) is None:
+                # A signal handler has raised it. The tasks arm the descriptor again.
+                self._wake()
+                raise
         if state == _READY:
             self._wake()
         elif state == _SOON and self._loop is not None:
@@ -235,7 +241,7 @@ class Socket(AsyncSocket):
     async def _wait_for_events(self, flags: int, timeout: Optional[int]) -> int:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._attach(loop)
+            self._attach(loop, self._receiving)
         timer = None if timeout is None or timeout < 0 else _Timer(loop, timeout)
         try:
             while timer is None or not timer.is_over():
@@ -316,6 +322,11 @@ class Context(ContextBase[Socket]):
 
     __slots__ = ()
     _socket_class = Socket
+
+    def __enter__(self) -> Self:
+        if asyncio._get_running_loop() is not None:
+            raise TypeError("`with` around a tautline_zmq.aio.Context blocks the event loop: write `async with`")
+        return super().__enter__()
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,7 +5,6 @@ The methods are those of `tautline_zmq.aio`.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Deque, Optional, TypeVar, Union
 
 import anyio
@@ -26,6 +25,28 @@ T = TypeVar("T")
 _READY = _native.Readiness.READY
 _SOON = _native.Readiness.SOON
 
+# A different object in each event loop.
+_loop_mark: anyio.lowlevel.RunVar[Optional[object]] = anyio.lowlevel.RunVar("tautline_zmq.loop", None)
+
+
+class _Watch:
+    """The tasks of one event loop that wait for the descriptor of a socket."""
+
+    __slots__ = ("edge", "is_watched", "waiting")
+
+    def __init__(self) -> None:
+        # True while a task watches the descriptor for all.
+        self.is_watched = False
+        # Set when the socket may have become ready.
+        self.edge: Optional[anyio.Event] = None
+        # Number of tasks that wait for each event.
+        self.waiting = {1: 0, 2: 0}
+
+    def notify(self) -> None:
+        if self.edge is not None:
+            self.edge.set()
+            self.edge = None
+
 
 class Socket(AsyncSocket):
     """A socket for anyio. It belongs to the event loop of the first call that waits.
@@ -34,21 +55,29 @@ class Socket(AsyncSocket):
     of their calls. A cancelled receive takes no message, and a cancelled send sends none.
     """
 
-    __slots__ = ("_edge", "_readiness", "_waiting", "_watched")
+    __slots__ = ("_loop", "_readiness", "_watch")
 
     def __init__(self, context: Any, socket_type: Union[SocketType, int]) -> None:
         super().__init__(context, socket_type)
         self._readiness: Optional[_native.Readiness] = None
-        self._receiving.queue = deque()
-        self._sending.queue = deque()
-        # True while a task watches the descriptor for all.
-        self._watched = False
-        # Set when the socket may have become ready.
-        self._edge: Optional[anyio.Event] = None
-        # Number of tasks that wait for each event.
-        self._waiting = {1: 0, 2: 0}
+        self._watch = _Watch()
+        # The mark of the event loop that uses the socket.
+        self._loop: object = None
+
+    def _attach(self, direction: Direction) -> Direction:
+        """Forgets the tasks of an earlier event loop, which has ended. Returns what takes the place of a direction."""
+        loop = _loop_mark.get(None)
+        if loop is None:
+            loop = object()
+            _loop_mark.set(loop)
+        if loop is self._loop:
+            return direction
+        self._loop = loop
+        self._watch = _Watch()
+        return self._restart_directions(direction)
 
     async def _wait(self, direction: Direction, take: Callable[[], Optional[T]]) -> T:
+        direction = self._attach(direction)
         limit = self._get_int(direction.timeout)
         if limit < 0:
             return await self._take_turn(direction, take)
@@ -90,6 +119,8 @@ class Socket(AsyncSocket):
 
     def _leave(self, direction: Direction) -> None:
         """Gives the turn to the next task."""
+        if direction.is_over:
+            return
         if direction.queue:
             direction.queue.popleft().set()
         else:
@@ -98,38 +129,42 @@ class Socket(AsyncSocket):
 
     async def _until_ready(self, events: int) -> None:
         """Waits until another try is worthwhile."""
+        watch = self._watch
         for event in (1, 2):
-            self._waiting[event] += bool(events & event)
+            watch.waiting[event] += bool(events & event)
         try:
-            await self._until_edge()
+            await self._until_edge(watch)
         finally:
             for event in (1, 2):
-                self._waiting[event] -= bool(events & event)
+                watch.waiting[event] -= bool(events & event)
 
-    async def _until_edge(self) -> None:
+    async def _until_edge(self, watch: _Watch) -> None:
         if self._readiness is None:
             try:
                 self._readiness = _native.Readiness(self)
             except Exception as error:
                 raise errors.convert(error, "wait", self) from None
         readiness = self._readiness
-        events = sum(event for event, count in self._waiting.items() if count)
+        events = sum(event for event, count in watch.waiting.items() if count)
         try:
             state = readiness.arm(events)
-        except Exception:
+        except Exception as error:
+            if errors.number_of(error) is None:
+                # A signal handler has raised it.
+                raise
             # The next try reports the error.
             state = _READY
         if state == _READY or state == _SOON:
             if state == _READY:
-                self._notify()
+                watch.notify()
             await anyio.lowlevel.checkpoint()
             return
-        if self._edge is None:
-            self._edge = anyio.Event()
-        if self._watched:
-            await self._edge.wait()
+        if watch.edge is None:
+            watch.edge = anyio.Event()
+        if watch.is_watched:
+            await watch.edge.wait()
             return
-        self._watched = True
+        watch.is_watched = True
         try:
             await anyio.wait_readable(readiness.fileno())
             readiness.clear()
@@ -137,16 +172,13 @@ class Socket(AsyncSocket):
             # The next try reports that the socket is closed.
             pass
         finally:
-            self._watched = False
+            watch.is_watched = False
             # One of the other tasks goes on watching.
-            self._notify()
-
-    def _notify(self) -> None:
-        if self._edge is not None:
-            self._edge.set()
-            self._edge = None
+            if watch is self._watch:
+                watch.notify()
 
     async def _wait_for_events(self, flags: int, timeout: Optional[int]) -> int:
+        self._attach(self._receiving)
         with anyio.move_on_after(None if timeout is None or timeout < 0 else timeout / 1000):
             while not self.events & flags:
                 await self._until_ready(flags)
@@ -158,9 +190,9 @@ class Socket(AsyncSocket):
         `linger` replaces the option `linger`, in milliseconds. Queued messages are still sent in the background.
         """
         super().close(linger)
-        if self._readiness is not None and self._watched:
+        if self._readiness is not None and self._watch.is_watched:
             anyio.notify_closing(self._readiness.fileno())
-        self._notify()
+        self._watch.notify()
 
 
 class Context(ContextBase[Socket]):
@@ -173,6 +205,14 @@ class Context(ContextBase[Socket]):
 
     __slots__ = ()
     _socket_class = Socket
+
+    def __enter__(self) -> Self:
+        try:
+            _loop_mark.get(None)
+        except Exception:
+            # No event loop runs.
+            return super().__enter__()
+        raise TypeError("`with` around a tautline_zmq.aio_anyio.Context blocks the event loop: write `async with`")
 
     async def __aenter__(self) -> Self:
         return self

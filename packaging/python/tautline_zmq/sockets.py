@@ -260,7 +260,21 @@ class SocketBase(Options, ClosedByWith):
         return f"<{type(self).__name__} {errors.describe(self)}>"
 
 
-class Socket(SocketBase, _native.SyncSocket):
+class _NotAsync:
+    """Explains the mistake if a program awaits an object of this module."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def _refuse(self, *_arguments):
+            name = f"{type(self).__module__}.{type(self).__name__}"
+            raise TypeError(f"{name} blocks and cannot be awaited: make the sockets with tautline_zmq.aio.Context")
+
+        __await__ = __aiter__ = __aenter__ = __aexit__ = _refuse
+
+
+class Socket(_NotAsync, SocketBase, _native.SyncSocket):
     """A socket. One thread at a time uses it. `Context.socket` makes one.
 
     As a context manager, it closes itself at the end. If an exception leaves the block, `linger` is at most 1,000 ms.
@@ -330,6 +344,7 @@ class ContextBase(_native.Context, Generic[S]):
     def instance(cls) -> Self:
         """Returns the context that the whole process shares. A forked child gets a new one."""
         with ContextBase._lock:
+            context: Optional[Self]
             pid, context = ContextBase._instances.get(cls, (0, None))
             if context is None or context.closed or pid != os.getpid():
                 context = cls()
@@ -478,7 +493,7 @@ class ContextBase(_native.Context, Generic[S]):
         return f"<{type(self).__name__}, {state}>"
 
 
-class Context(ContextBase[Socket]):
+class Context(_NotAsync, ContextBase[Socket]):
     """Container of sockets with its I/O threads. A program needs one: `Context()`, or `Context.instance()`.
 
     As a context manager, it closes its sockets at the end and terminates itself. It then waits until the queued

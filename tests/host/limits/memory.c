@@ -388,6 +388,7 @@ static void run_shortage(void)
     expect("zmq_stopwatch_start", !zmq_stopwatch_start(), ENOMEM);
     expect("zmq_atomic_counter_new", !zmq_atomic_counter_new(), ENOMEM);
     must("zmq_setsockopt", zmq_setsockopt(last, ZMQ_LINGER, &linger, sizeof linger) == 0);
+    must("zmq_setsockopt", zmq_setsockopt(last, ZMQ_RCVTIMEO, &linger, sizeof linger) == 0);
     must("connect", connect(client, (struct sockaddr *)&address, sizeof address) == 0);
     if (await_event(monitor, ZMQ_EVENT_ACCEPT_FAILED) != ENOMEM)
         fail("the event has another errno");

@@ -14,6 +14,8 @@ use tautline_io::fd;
 pub(super) const LINGER: i32 = 17;
 pub(super) const SNDHWM: i32 = 23;
 pub(super) const RCVHWM: i32 = 24;
+const RCVTIMEO: i32 = 27;
+const SNDTIMEO: i32 = 28;
 /// Code of the first statistics option. There is one option for each number in the statistics.
 const STATISTIC: i32 = 0x5441_1000;
 /// Code of the first option for the bits above the lower 31 bits of a number.
@@ -72,13 +74,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Does not process news, and lets ZMQ_LINGER be set even after termination or while memory is
-    /// short: a program that shuts down must be able to drop its queued messages.
+    /// Does not process news, and lets ZMQ_LINGER be set even after termination, while another
+    /// thread closes the socket, or while memory is short: a program that shuts down must be able to
+    /// drop its queued messages. Time limits of waits can also be set while memory is short.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         match self.over {
-            Some(Error::Terminated) if code == LINGER => Ok(()),
+            Some(_) if code == LINGER => Ok(()),
             Some(error) => Err(error),
-            None if matches!(code, LINGER | UNSUBSCRIBE) => Ok(()),
+            None if matches!(code, LINGER | RCVTIMEO | SNDTIMEO | UNSUBSCRIBE) => Ok(()),
             None => Ok(check_shortage()?),
         }
     }

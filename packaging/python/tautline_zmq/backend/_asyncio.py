@@ -59,7 +59,7 @@ def methods(cls, zmq, base, is_known):
         try:
             self.__dict__["_watch"] = Watch(self._shadow_sock, loop, lambda: on_ready(self))
         except (zmq.ZMQError, OSError):
-            # Several threads may use the socket, or there are no descriptors left.
+            # There are no descriptors left.
             self.__dict__["_watch"] = False
             self._fd = self._shadow_sock.FD
             slow_init_io(self, io_loop)
