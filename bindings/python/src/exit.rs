@@ -7,7 +7,7 @@
 //! since Python 3.14.
 //!
 //! The unwinder asks the personality routine of each frame what to do with the frame. All frames of
-//! Rust have the routine of the standard library, and `build.rs` lets the linker put [`personality`]
+//! Rust have the routine of the standard library, and `build.rs` lets the linker put `personality`
 //! in front of it. This covers every call of Python, also those that PyO3 makes. The unwinding stops
 //! at the innermost frame of Rust with a routine; frames without one have nothing to drop.
 

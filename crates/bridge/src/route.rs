@@ -101,7 +101,7 @@ impl RouteContext {
     fn handle_recv_error(&self, error: &Error) -> bool {
         match error {
             Error::Terminated => false,
-            Error::WouldBlock | Error::Interrupted => true,
+            error if error.is_temporary() => true,
             error => {
                 self.report_problem(error);
                 true

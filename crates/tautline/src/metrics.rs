@@ -47,7 +47,7 @@
 //!     match pull.recv() {
 //!         Ok(order) => println!("{order:?}"),
 //!         // No message arrived for a second.
-//!         Err(Error::WouldBlock) => {}
+//!         Err(Error::TimedOut) => {}
 //!         Err(error) => return Err(error),
 //!     }
 //!     if reported.elapsed() > Duration::from_secs(10) {

@@ -88,7 +88,7 @@ fn send<K: Sends>(socket: &mut Socket<K>, way: WaitMethod, body: &[u8]) {
         };
         match (sent, way) {
             (Err(Error::WouldBlock), WaitMethod::Readiness) => drop(socket.wait_writable(None).unwrap()),
-            (Err(Error::WouldBlock), _) => thread::yield_now(),
+            (Err(Error::WouldBlock | Error::TimedOut), _) => thread::yield_now(),
             (sent, _) => return sent.unwrap(),
         }
     }
@@ -102,7 +102,7 @@ fn recv<K: Receives>(socket: &mut Socket<K>, way: WaitMethod) -> Message {
         };
         match (received, way) {
             (Err(Error::WouldBlock), WaitMethod::Readiness) => drop(socket.wait_readable(None).unwrap()),
-            (Err(Error::WouldBlock), _) => thread::yield_now(),
+            (Err(Error::WouldBlock | Error::TimedOut), _) => thread::yield_now(),
             (received, _) => return received.unwrap(),
         }
     }
