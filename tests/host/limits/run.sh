@@ -14,7 +14,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 libdir=${1:-} word=${2:-}
 [[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" library) || exit
 work=$target/limits
-passed=0 failed=0 skipped=0 baseline= said=
+passed=0 failed=0 skipped=0 baseline="" said=""
 if [[ $libdir == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh" >&2 || exit
     libdir=$target/baseline/libzmq/lib baseline=yes

@@ -75,8 +75,8 @@ impl Socket {
     }
 
     /// Does not process news, and lets ZMQ_LINGER be set even after termination, while another
-    /// thread closes the socket, or while memory is short: a program that shuts down must be able to
-    /// drop its queued messages. Time limits of waits can be set while memory is short.
+    /// thread closes the socket, or while memory is short: a program that shuts down must be able
+    /// to drop its queued messages. While memory is short, time limits of waits can also be set.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         match self.over {
             Some(_) if code == LINGER => Ok(()),
