@@ -72,8 +72,8 @@ impl Drop for DraftPoller {
             // SAFETY: null, or a poller, whose last user is this value.
             unsafe { zmq_poller_destroy(&raw mut poller) };
         };
-        // The call may wait for the socket's lock. When the interpreter exits, no thread holds its lock
-        // for long.
+        // The call may wait for the socket's lock, so it releases the interpreter lock. After the
+        // exit of the interpreter, no thread holds the socket's lock for long.
         if Python::try_attach(|py| py.detach(destroy)).is_none() {
             destroy();
         }

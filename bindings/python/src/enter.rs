@@ -29,8 +29,8 @@ pub(crate) enum Direction {
     Send = 1,
 }
 
-/// Calls `call` inside of a socket, with the interpreter lock. `call` does not wait. Waits for its
-/// turn if necessary.
+/// Calls `call` inside of a socket, with the interpreter lock. `call` must not wait. If another
+/// thread is inside, waits for its turn without the interpreter lock.
 #[inline(always)]
 pub(crate) fn at_once<T>(
     py: Python<'_>,

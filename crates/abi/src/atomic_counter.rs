@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use crate::guard::guard_new;
 
 /// Makes a counter with the value zero, to be released with [`zmq_atomic_counter_destroy`]. Null
-/// with ENOMEM.
+/// with ENOMEM while memory is short.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
     guard_new(null_mut(), || Box::into_raw(Box::new(AtomicI32::new(0))).cast())

@@ -18,7 +18,7 @@ pub(crate) fn guard<T>(failure: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs `body`, which makes something new, like [`guard`]. Fails with ENOMEM while memory is short.
+/// Like [`guard`], for a `body` that makes an object. Fails with ENOMEM while memory is short.
 pub(crate) fn guard_new<T>(failure: T, body: impl FnOnce() -> T) -> T {
     if tautline_core::is_memory_short() {
         errno::set(errno::ENOMEM);

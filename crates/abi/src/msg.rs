@@ -131,7 +131,8 @@ pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) 
 }
 
 /// Makes `dest` a copy of `source` and releases the previous content of `dest`. A large body is
-/// shared, not copied. -1 with EFAULT if one of them is not a message, with ENOMEM.
+/// shared, not copied. -1 with EFAULT if one of them is not a message, or with ENOMEM
+/// while memory is short.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
     // SAFETY: the caller passes null or 64 bytes each.

@@ -165,7 +165,8 @@ impl SocketHandle {
     /// Fails at once if another caller is inside, or if the socket is closed.
     #[inline(always)]
     pub fn at_once<T>(self, mut call: impl FnMut(&mut EnteredSocket<'_>) -> T) -> Result<T, Refusal> {
-        // A reference without a type, so that `call` has one copy and can be inlined below.
+        // The shared path takes a `dyn` reference, so that `call` has one copy and can be inlined
+        // below.
         let Place::One(slot, generation) = self.0 else { return self.at_once_shared(&mut call) };
         let Some(guard) = SocketGuard::try_new(slot) else { return Err(self.refusal()) };
         // While this caller is inside, the slot is not reused, so this check stays valid.

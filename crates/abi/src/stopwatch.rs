@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::guard::guard_new;
 
-/// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`]. Null with ENOMEM.
+/// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`]. Null with ENOMEM while
+/// memory is short.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_stopwatch_start() -> *mut c_void {
     guard_new(null_mut(), || Box::into_raw(Box::new(Instant::now())).cast())

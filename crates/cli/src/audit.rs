@@ -1,10 +1,10 @@
 //! `taut audit`: finds ZeroMQ sockets that others can reach, and suggests a safer setup. Checks
 //! this machine or a source tree.
 //!
-//! For the machine, it reads the listening sockets from `/proc`. An observed program tells its
-//! sockets in its counters file. Others get a connection: a ZeroMQ socket sends its greeting first.
-//! If a socket sends no greeting, we send no bytes and do not count it as ZeroMQ. Other machines
-//! are not contacted.
+//! For the machine, it reads the listening sockets from `/proc`. The counters file of an
+//! observed program lists its sockets. It connects to all other sockets: a ZeroMQ socket sends its
+//! greeting first. If a socket sends no greeting, we send no bytes and do not count it as ZeroMQ.
+//! Other machines are not contacted.
 
 #[cfg_attr(not(target_os = "linux"), path = "audit/listeners/absent.rs")]
 mod listeners;
@@ -24,7 +24,7 @@ use crate::format::escaped;
 use crate::ping::dial::Connection;
 use crate::ping::handshake::{GREETING, Handshake, HandshakeResult};
 use crate::tls::TlsArgs;
-use observed::{Observed, Told};
+use observed::{Lookup, Observed};
 
 /// Time limit for the first byte of a socket.
 const BEGINNING: Duration = Duration::from_millis(300);
@@ -139,9 +139,9 @@ fn judge(listener: &Listener, observed: &Observed) -> Option<Finding> {
     };
     // A connection would end in the handshake, which the program would count as a failure.
     let met = match observed.look_up(listener) {
-        Told::Is(met) => met,
-        Told::AnotherProtocol => return None,
-        Told::Nothing => meet(&reached_at)?,
+        Lookup::Found(met) => met,
+        Lookup::OtherProtocol => return None,
+        Lookup::Unknown => meet(&reached_at)?,
     };
     let mechanism = met.mechanism;
     let secure = matches!(&*mechanism, "CURVE" | "GSSAPI" | "TLS");

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -44,7 +44,7 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
         }
     }
     let mut child = child.spawn().map_err(failed)?;
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
+    begin(Pid::from_child(&child));
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
         // Write on a separate thread, because the command may print before it has read everything.
@@ -54,7 +54,7 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
         });
         child.wait_with_output()
     });
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    running().group = None;
     let output = output.map_err(failed)?;
     let mut answer = output.stdout;
     if answer.last() == Some(&b'\n') {
@@ -91,15 +91,38 @@ fn variable<'a>(part: &'a Message, room: &mut usize) -> std::result::Result<&'a 
     Ok(OsStr::from_bytes(part))
 }
 
-/// Process group of the running command, if any.
-static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
+/// The running command.
+struct Running {
+    /// Its process group, if a command runs.
+    group: Option<Pid>,
+    /// True after [`abandon`]. A command that starts at that moment is terminated as well.
+    is_abandoned: bool,
+}
 
-/// Terminates the running command, because its result is no longer needed.
-pub fn abandon() {
-    if let Some(group) = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) {
-        // An error means that the command has already ended.
-        let _ = kill_process_group(group, Signal::TERM);
+static RUNNING: Mutex<Running> = Mutex::new(Running { group: None, is_abandoned: false });
+
+fn running() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn begin(group: Pid) {
+    let mut running = running();
+    running.group = Some(group);
+    if running.is_abandoned {
+        terminate(group);
     }
+}
+
+fn terminate(group: Pid) {
+    // An error means that the command has already ended.
+    let _ = kill_process_group(group, Signal::TERM);
+}
+
+/// Terminates the running command and all later ones, because their results are no longer needed.
+pub fn abandon() {
+    let mut running = running();
+    running.is_abandoned = true;
+    running.group.into_iter().for_each(terminate);
 }
 
 #[cfg(test)]

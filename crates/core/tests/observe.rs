@@ -919,7 +919,7 @@ fn child_waits_in_its_looks() {
     context.terminate().unwrap();
 }
 
-/// On a busy machine, a look is interrupted for long. The next look follows soon all the same.
+/// On a busy machine, a look is interrupted for long. This must not delay the next look.
 #[test]
 fn a_look_that_waits_does_not_delay_the_next() {
     with_watchdog(LIMIT, "slow look", || {

@@ -35,17 +35,17 @@ pub struct ObservedProcess {
 
 /// Returns the observed processes of this user, sorted by process ID. Skips all other files.
 pub fn processes() -> Vec<ObservedProcess> {
-    sorted(&folders())
+    own_user().map_or_else(|_| Vec::new(), |user| sorted(&folders_of(user, true), user))
 }
 
 /// Returns the observed processes of another user, as [`processes`] does, from the folders that do
 /// not depend on the environment. Only root can read them.
 pub fn processes_of(user: u32) -> Vec<ObservedProcess> {
-    sorted(&folders_of(user, false))
+    sorted(&folders_of(user, false), user)
 }
 
-fn sorted(folders: &[PathBuf]) -> Vec<ObservedProcess> {
-    let mut all: Vec<ObservedProcess> = folders.iter().flat_map(|folder| processes_in(folder)).collect();
+fn sorted(folders: &[PathBuf], user: u32) -> Vec<ObservedProcess> {
+    let mut all: Vec<ObservedProcess> = folders.iter().flat_map(|folder| find_in(folder, user)).collect();
     all.sort_by(|a, b| a.pid.cmp(&b.pid).then_with(|| a.path.cmp(&b.path)));
     all
 }
@@ -53,12 +53,16 @@ fn sorted(folders: &[PathBuf]) -> Vec<ObservedProcess> {
 /// Returns the observed processes of one folder, unsorted. Does not check if the folder is closed
 /// to others.
 pub fn processes_in(folder: &Path) -> Vec<ObservedProcess> {
+    own_user().map_or_else(|_| Vec::new(), |user| find_in(folder, user))
+}
+
+fn find_in(folder: &Path, user: u32) -> Vec<ObservedProcess> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let found = entries.flatten().filter_map(|entry| {
         let pid = pid_of(entry.file_name().to_str()?)?;
         entry.file_type().ok()?.is_file().then_some(())?;
         let path = entry.path();
-        let runs = is_running(pid, &path);
+        let runs = is_running(pid, &path, user);
         Some(ObservedProcess { pid, path, is_running: runs })
     });
     found.collect()
@@ -155,8 +159,8 @@ pub(crate) fn copy_of(path: &Path) -> u32 {
     path.file_name().and_then(|name| parse_name(name.to_str()?)).map_or(0, |(_, copy)| copy)
 }
 
-/// True if the process that wrote this file is running.
-fn is_running(pid: u32, path: &Path) -> bool {
+/// True if the process of `user` that wrote this file is running.
+fn is_running(pid: u32, path: &Path, user: u32) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         let written = fs::symlink_metadata(path).and_then(|found| found.modified());
         return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));
@@ -167,7 +171,7 @@ fn is_running(pid: u32, path: &Path) -> bool {
         return false;
     }
     // Another process may have reused the process ID.
-    let then = open(path).and_then(|file| header(&file)).ok().map(|header| {
+    let then = open_of(path, user).and_then(|file| header(&file)).ok().map(|header| {
         let ticks = header[24..32].try_into().unwrap_or_default();
         u64::from_le_bytes(ticks)
     });

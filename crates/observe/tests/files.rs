@@ -105,7 +105,7 @@ fn a_zombie_counts_as_ended() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let identity = Identity { pid: child.id(), start_ticks: 0, ..Identity::own().unwrap() };
         let output = Output::create_in(folder.path(), &identity).unwrap();
-        // Nobody waits for the child, so it stays a zombie.
+        // The test does not wait for the child, so the child stays a zombie.
         while processes_in(folder.path())[0].is_running {
             std::thread::yield_now();
         }

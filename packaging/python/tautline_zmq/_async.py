@@ -83,7 +83,7 @@ class AsyncSocket(SocketBase, _native.NativeSocket):
         self._sending.other = self._receiving
 
     def _restart_directions(self, direction: Direction) -> Direction:
-        """Forgets the tasks of the last event loop. Returns what takes the place of a direction."""
+        """Forgets the tasks of the last event loop. Returns the new object for a direction."""
         for old in (self._receiving, self._sending):
             old.is_over = True
             self._end_wait(old.index)

@@ -49,7 +49,7 @@ class Socket(AsyncSocket):
         self._soon = False
 
     def _attach(self, loop: asyncio.AbstractEventLoop, direction: Direction) -> Direction:
-        """Lets a loop watch the socket from now on. Returns what takes the place of a direction."""
+        """Lets a loop watch the socket from now on. Returns the new object for a direction."""
         if self._loop is not None and not self._loop.is_closed():
             if self._receiving.busy or self._sending.busy or self._pollers:
                 raise RuntimeError("the socket is in use in another event loop")

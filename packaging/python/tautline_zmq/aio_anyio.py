@@ -65,7 +65,7 @@ class Socket(AsyncSocket):
         self._loop: object = None
 
     def _attach(self, direction: Direction) -> Direction:
-        """Forgets the tasks of an earlier event loop, which has ended. Returns what takes the place of a direction."""
+        """Forgets the tasks of an earlier event loop, which has ended. Returns the current object for a direction."""
         loop = _loop_mark.get(None)
         if loop is None:
             loop = object()

@@ -22,7 +22,7 @@ pub struct EnteredSocket<'a>(pub(super) Access<'a>);
 
 pub(super) enum Access<'a> {
     One(SocketGuard),
-    /// Each call locks the socket, and may wait for the lock. With the end of the wait of a
+    /// Each call locks the socket, and may wait for the lock. The time is the deadline of a
     /// repeated call.
     Many(Arc<SharedSocket>, Option<Instant>),
     Locked(SharedGuard<'a>),
@@ -45,9 +45,9 @@ impl EnteredSocket<'_> {
         }
     }
 
-    /// Calls `call`, whose sends, receives and waiting options end at `deadline`, in place of after
-    /// ZMQ_RCVTIMEO or ZMQ_SNDTIMEO. For a caller that repeats an interrupted call. `None` stands
-    /// for the options.
+    /// Calls `call`, whose sends, receives and waiting options end at `deadline`, not after
+    /// ZMQ_RCVTIMEO or ZMQ_SNDTIMEO. For a caller that repeats an interrupted call. If `deadline`
+    /// is `None`, the options apply.
     ///
     /// # Errors
     /// Those of `call`, and [`Error::NotSocket`] if another thread is closing the socket.
@@ -96,7 +96,7 @@ impl EnteredSocket<'_> {
         self.send_shared(body, flags)
     }
 
-    // A message, so that the hot function of a slice has one caller.
+    // Sends a message, so that `Socket::send` keeps a single caller and is inlined there.
     #[cold]
     fn send_shared(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
         match self.way()? {

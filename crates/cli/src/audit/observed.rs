@@ -16,13 +16,13 @@ pub struct Observed {
 
 /// Result of a search.
 #[derive(Debug, PartialEq)]
-pub enum Told {
+pub enum Lookup {
     /// The listener is this ZeroMQ socket.
-    Is(Met),
+    Found(Met),
     /// The listener is a ZeroMQ socket whose clients begin, such as `ws`.
-    AnotherProtocol,
-    /// The files say nothing about this listener.
-    Nothing,
+    OtherProtocol,
+    /// No file lists this listener.
+    Unknown,
 }
 
 impl Observed {
@@ -30,19 +30,15 @@ impl Observed {
     pub fn new(listeners: &[&Listener]) -> Observed {
         let pids: BTreeSet<u32> = listeners.iter().filter_map(|listener| listener.pid).collect();
         let own = rustix::process::geteuid().as_raw();
-        let owner = |pid: u32| {
-            let found = std::fs::metadata(format!("/proc/{pid}")).ok()?;
-            Some(std::os::unix::fs::MetadataExt::uid(&found))
-        };
-        let others: BTreeSet<u32> =
-            pids.iter().filter_map(|pid| owner(*pid)).filter(|user| *user != own).collect();
-        let wanted = |found: &ObservedProcess| found.is_running && pids.contains(&found.pid);
+        let owners: BTreeMap<u32, u32> =
+            pids.into_iter().filter_map(|pid| Some((pid, owner_of(pid)?))).collect();
+        let others: BTreeSet<u32> = owners.values().copied().filter(|user| *user != own).collect();
         let mut observed = Observed { endpoints: BTreeMap::new() };
-        for found in processes().into_iter().filter(wanted) {
+        for found in wanted(processes(), &owners, own) {
             observed.add(found.pid, read(&found.path).ok());
         }
         for user in others {
-            for found in processes_of(user).into_iter().filter(wanted) {
+            for found in wanted(processes_of(user), &owners, user) {
                 observed.add(found.pid, read_of(&found.path, user).ok());
             }
         }
@@ -68,7 +64,7 @@ impl Observed {
     }
 
     /// Finds the socket of a listener.
-    pub fn look_up(&self, listener: &Listener) -> Told {
+    pub fn look_up(&self, listener: &Listener) -> Lookup {
         let at = match &listener.at {
             At::Tcp(address) => At::Tcp(*address),
             // The mode of the file is not a part of the name.
@@ -76,12 +72,28 @@ impl Observed {
         };
         match listener.pid.and_then(|pid| self.endpoints.get(&(pid, at))) {
             Some(Some(met)) => {
-                Told::Is(Met { mechanism: met.mechanism.clone(), socket_type: met.socket_type })
+                Lookup::Found(Met { mechanism: met.mechanism.clone(), socket_type: met.socket_type })
             }
-            Some(None) => Told::AnotherProtocol,
-            None => Told::Nothing,
+            Some(None) => Lookup::OtherProtocol,
+            None => Lookup::Unknown,
         }
     }
+}
+
+/// Returns the user of a process.
+fn owner_of(pid: u32) -> Option<u32> {
+    let found = std::fs::metadata(format!("/proc/{pid}")).ok()?;
+    Some(std::os::unix::fs::MetadataExt::uid(&found))
+}
+
+/// Selects the running processes that listen and belong to `user`. A file in the folder of a user
+/// must not describe the process of another user: it could hide an open socket from root.
+fn wanted(
+    all: Vec<ObservedProcess>,
+    owners: &BTreeMap<u32, u32>,
+    user: u32,
+) -> impl Iterator<Item = ObservedProcess> {
+    all.into_iter().filter(move |found| found.is_running && owners.get(&found.pid) == Some(&user))
 }
 
 /// Returns the place of a bound endpoint, and true if its sockets speak first.

@@ -17,8 +17,8 @@ use tautline_observe::{Image, Output, Process};
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum pause as a multiple of the processor time of a look: a thousandth of a core is enough.
-/// The time of day would not do: on a busy machine a look takes long because other threads run, and
-/// just then the counters must be recent.
+/// Elapsed time is unsuitable: on a busy machine a look takes long because other threads run, and
+/// at such times the counters must be recent.
 const REST: u32 = 1000;
 const LONGEST: Duration = Duration::from_secs(10);
 /// Pause after a failure to write the file.

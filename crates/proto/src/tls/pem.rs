@@ -100,15 +100,50 @@ fn is_supported(mut info: &[u8], provider: &CryptoProvider) -> bool {
 }
 
 /// True if an RSA key has 2048 to 8192 bits.
-fn has_supported_length(mut key: &[u8]) -> bool {
-    let modulus = || {
-        let mut bits = take(&mut key, BIT_STRING)?.strip_prefix(&[0])?;
-        take(&mut take(&mut bits, SEQUENCE)?, INTEGER)
-    };
-    let length = { modulus }().map(|modulus| {
-        let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-        let first = modulus.get(zeros).copied().unwrap_or(0);
-        (modulus.len() - zeros) * 8 - first.leading_zeros().min(7) as usize
-    });
-    length.is_some_and(|bits| (2048..=8192).contains(&bits))
+fn has_supported_length(key: &[u8]) -> bool {
+    let Some(modulus) = modulus_of(key) else { return false };
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    let first = modulus.get(zeros).copied().unwrap_or(0);
+    let bits = (modulus.len() - zeros) * 8;
+    (2048..=8192).contains(&bits.saturating_sub(first.leading_zeros() as usize))
+}
+
+/// Returns the modulus of an RSA key, as an unsigned number.
+fn modulus_of(mut key: &[u8]) -> Option<&[u8]> {
+    let mut bits = take(&mut key, BIT_STRING)?.strip_prefix(&[0])?;
+    take(&mut take(&mut bits, SEQUENCE)?, INTEGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the bit string of an RSA key with this modulus.
+    fn key(modulus: &[u8]) -> Vec<u8> {
+        let length = modulus.len() as u16;
+        let wrap = |tag: u8, length: u16| [&[tag, 0x82], &length.to_be_bytes()[..]].concat();
+        [
+            &wrap(BIT_STRING, length + 9)[..],
+            &[0],
+            &wrap(SEQUENCE, length + 4),
+            &wrap(INTEGER, length),
+            modulus,
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn length_of_an_rsa_key_is_that_of_its_modulus() {
+        for (modulus, is_supported) in [
+            ([&[0x80][..], &[0; 255]].concat(), true),
+            ([&[0, 0x80][..], &[0; 255]].concat(), true),
+            ([&[0x7f][..], &[0xff; 255]].concat(), false),
+            ([&[0x80][..], &[0; 1023]].concat(), true),
+            ([&[1][..], &[0; 1024]].concat(), false),
+            (vec![0; 256], false),
+            (Vec::new(), false),
+        ] {
+            assert_eq!(has_supported_length(&key(&modulus)), is_supported, "{modulus:x?}");
+        }
+    }
 }

@@ -132,8 +132,7 @@ fn drain(pull: &mut Peer) {
     while pull.try_recv().is_ok() {}
 }
 
-/// Lets both clients send until all expected clients are heard. `expected`
-/// tells which of them may be heard.
+/// Lets both clients send until all expected clients are heard. No other client may be heard.
 fn hear(clients: &mut [Peer; 2], pull: &mut Peer, word: &[u8], expected: [bool; 2]) {
     let mut heard = [false; 2];
     let start = world::current_time();

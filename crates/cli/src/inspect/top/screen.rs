@@ -38,8 +38,8 @@ const HELP: [&str; 15] = [
     "press any key to return",
 ];
 
-/// Column: its header, its width, and true if it is aligned to the right. A narrow terminal hides
-/// the columns with the highest last number first, and never those with 0.
+/// Column: its header, its width, true if it is aligned to the right, and its rank. A narrow
+/// terminal hides the columns with the highest rank first. Columns with rank 0 are always visible.
 type Column = (&'static str, u16, bool, u8);
 
 const SOCKETS: [Column; 8] = [
@@ -219,7 +219,7 @@ fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
     ]
 }
 
-/// Returns the lowest number of a column that is hidden on a terminal of this width.
+/// Returns the lowest rank of the columns that are hidden on a terminal of this width.
 fn least_hidden(columns: &[Column], width: u16) -> u8 {
     let taken = |least: u8| {
         columns.iter().filter(|column| column.3 < least).map(|column| column.1 + 1).sum::<u16>() + NOTE
