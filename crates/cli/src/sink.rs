@@ -107,10 +107,7 @@ impl Sink {
             _ => self.out.write_all(&self.buffer),
         };
         self.buffer.clear();
-        outcome.map_err(|error| match &self.path {
-            Some(path) => Failure::failed(format!("cannot write to {}: {error}", path.display())),
-            None => broken(&error),
-        })
+        outcome.map_err(|error| write_failure(self.path.as_deref(), &error))
     }
 
     /// Writes the buffered messages, or draws the table for the last time.
@@ -145,6 +142,14 @@ pub fn new_file(path: &Path) -> Result<File> {
             _ => failure,
         }
     })
+}
+
+/// Converts an error of a write to this file, or to standard output.
+pub fn write_failure(path: Option<&Path>, error: &io::Error) -> Failure {
+    match path {
+        Some(path) => Failure::failed(format!("cannot write to {}: {error}", path.display())),
+        None => broken(error),
+    }
 }
 
 /// Converts an error of standard output.

@@ -81,9 +81,10 @@ pub fn run(args: &Tap) -> Result<()> {
     }
     let mut view: Box<dyn View> = match &args.pcapng {
         Some(path) if path != Path::new("-") => {
-            Box::new(Capture::new(&source, new_file(&expand(path))?, args.quiet))
+            let path = expand(path);
+            Box::new(Capture::new(&source, new_file(&path)?, Some(path), args.quiet))
         }
-        Some(_) => Box::new(Capture::new(&source, standard_output()?, args.quiet)),
+        Some(_) => Box::new(Capture::new(&source, standard_output()?, None, args.quiet)),
         None if args.rates => Box::new(Rates::new(&source.reading, standard_output()?)),
         None => Box::new(Lines::new(format(args), args.through.clone(), standard_output()?)),
     };
@@ -96,7 +97,7 @@ pub fn record(args: &Record) -> Result<()> {
     let target = args.tap.as_deref().unwrap_or_default();
     let request = Request { direction: args.direction.map(DirectionArg::direction), ..Request::default() };
     let mut source = Source::open(target, request)?;
-    let mut view = Lines::record(origin(&source, args.direction), new_file(&expand(&args.file))?);
+    let mut view = Lines::record(origin(&source, args.direction), expand(&args.file))?;
     if !args.link.quiet {
         notice!("taut: tapping {target}");
     }

@@ -24,6 +24,7 @@ use super::pcapng::{self, ACK, PUSH, SYN, SegmentHeader, segment};
 use super::source::Source;
 use crate::failure::Result;
 use crate::format::escaped;
+use crate::sink::write_failure;
 
 /// Simulated port of a listening end.
 const PORT: u16 = 5555;
@@ -49,6 +50,8 @@ const PEER: usize = 1;
 /// Writer of a capture file.
 pub struct Capture {
     out: File,
+    /// Path of the file. `None`: standard output.
+    path: Option<PathBuf>,
     buffer: Vec<u8>,
     /// Path of the counters file.
     counters: PathBuf,
@@ -83,14 +86,16 @@ struct Ends {
 }
 
 impl Capture {
-    /// Creates a capture of this tap in this file. Reports each port, unless `quiet`.
-    pub fn new(source: &Source, out: File, quiet: bool) -> Capture {
+    /// Creates a capture of this tap in this file; `path` is `None` for standard output. Reports each
+    /// port, unless `quiet`.
+    pub fn new(source: &Source, out: File, path: Option<PathBuf>, quiet: bool) -> Capture {
         let process = &source.reading.process;
         let mut buffer = Vec::new();
         let program = escaped(process.program.as_bytes());
         pcapng::head(&format!("{program} {} as tapped", process.pid), &mut buffer);
         Capture {
             out,
+            path,
             buffer,
             counters: source.path().to_owned(),
             reading: source.reading.clone(),
@@ -208,7 +213,8 @@ impl View for Capture {
 
     /// Writes only whole blocks, so that the file is readable even if the writer is killed.
     fn flush(&mut self) -> Result<()> {
-        self.out.write_all(&self.buffer).map_err(|error| crate::sink::broken(&error))?;
+        let written = self.out.write_all(&self.buffer);
+        written.map_err(|error| write_failure(self.path.as_deref(), &error))?;
         self.buffer.clear();
         Ok(())
     }

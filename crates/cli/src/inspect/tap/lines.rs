@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use super::filter::way;
 use crate::failure::Result;
 use crate::format::{Format, Received, encode, part_value};
 use crate::origin::Origin;
+use crate::sink::{new_file, write_failure};
 use crate::through;
 
 /// Buffer size that triggers a write.
@@ -23,6 +25,8 @@ pub struct Lines {
     format: Format,
     through: Option<String>,
     out: File,
+    /// Path of the recording. `None`: standard output.
+    path: Option<PathBuf>,
     buffer: Vec<u8>,
     /// Origin to write with the first message of a recording.
     origin: Option<Origin>,
@@ -31,12 +35,13 @@ pub struct Lines {
 impl Lines {
     /// Creates a printer for this file. Each message passes through the command.
     pub fn new(format: Format, through: Option<String>, out: File) -> Lines {
-        Lines { format, through, out, buffer: Vec::new(), origin: None }
+        Lines { format, through, out, path: None, buffer: Vec::new(), origin: None }
     }
 
-    /// Creates a writer of recordings. The first message carries the origin.
-    pub fn record(origin: Option<Origin>, out: File) -> Lines {
-        Lines { origin, ..Lines::new(Format::Jsonl, None, out) }
+    /// Creates a writer of recordings to a new file. The first message carries the origin.
+    pub fn record(origin: Option<Origin>, path: PathBuf) -> Result<Lines> {
+        let out = new_file(&path)?;
+        Ok(Lines { origin, path: Some(path), ..Lines::new(Format::Jsonl, None, out) })
     }
 }
 
@@ -62,7 +67,8 @@ impl View for Lines {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.out.write_all(&self.buffer).map_err(|error| crate::sink::broken(&error))?;
+        let written = self.out.write_all(&self.buffer);
+        written.map_err(|error| write_failure(self.path.as_deref(), &error))?;
         self.buffer.clear();
         Ok(())
     }
@@ -107,5 +113,22 @@ fn put(format: Format, copy: &MessageCopy, parts: &[Message], number: u64, out: 
         out.pop();
         let lengths: Vec<String> = copy.parts.iter().map(|part| part.length.to_string()).collect();
         out.extend_from_slice(format!("… (of {} bytes)\n", lengths.join(" + ")).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_names_the_file() {
+        let path = std::env::temp_dir().join(format!("taut-tap-full-{}", std::process::id()));
+        let mut lines = Lines::record(None, path.clone()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        lines.out = File::options().write(true).open("/dev/full").unwrap();
+        lines.buffer.push(b'\n');
+        let failure = lines.flush().unwrap_err();
+        let start = format!("cannot write to {}: No space left on device", path.display());
+        assert!(failure.what.starts_with(&start), "{failure}");
     }
 }
