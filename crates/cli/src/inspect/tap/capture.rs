@@ -86,8 +86,8 @@ struct Ends {
 }
 
 impl Capture {
-    /// Creates a capture of this tap in this file; `path` is `None` for standard output. Reports each
-    /// port, unless `quiet`.
+    /// Creates a capture of this tap in this file; `path` is `None` for standard output. Reports
+    /// each port, unless `quiet`.
     pub fn new(source: &Source, out: File, path: Option<PathBuf>, quiet: bool) -> Capture {
         let process = &source.reading.process;
         let mut buffer = Vec::new();
