@@ -66,8 +66,9 @@ impl Burst {
         if event_loop.is_none() || burst.is_over() {
             return undecided(py);
         }
-        let Some(result) = call(py, burst.socket.get().handle(py)?)? else { return Ok(py.None()) };
+        // Before the transfer, whose message an exception of Python code would lose.
         Self::count(slf, event_loop)?;
+        let Some(result) = call(py, burst.socket.get().handle(py)?)? else { return Ok(py.None()) };
         let arguments = PyDict::new(py);
         arguments.set_item(intern!(py, "loop"), event_loop)?;
         let future = future_class(py)?.call((), Some(&arguments))?;

@@ -129,8 +129,9 @@ impl Context {
             });
             if number != 0 {
                 py.check_signals()?;
-                // As in pyzmq, an interrupted call is not repeated.
-                if number != Error::Interrupted.errno() {
+                // As in pyzmq, an interrupted call is not repeated. EFAULT: another thread has
+                // terminated the context.
+                if number != Error::Interrupted.errno() && number != Error::Fault.errno() {
                     return Err(errors::from_errno(py, number));
                 }
             }

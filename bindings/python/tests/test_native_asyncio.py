@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import threading
 import time
 import unittest
@@ -324,6 +325,26 @@ class AsyncioTest(AsyncTest):
         self.assertEqual([type(result) for result in results], [SocketClosed] * 4)
         with self.assertRaises(SocketClosed):
             await receiver.recv()
+
+    async def test_closed_socket_holds_no_descriptor(self, context):
+        async def use(number):
+            receiver = context.socket(PULL)
+            receiver.bind(f"inproc://closed-{number}")
+            task = asyncio.ensure_future(receiver.recv())
+            await until_waiting()
+            receiver.close()
+            with self.assertRaises(SocketClosed):
+                await task
+            return receiver
+
+        # The descriptors of the context and of the loop.
+        await use("first")
+        before = len(os.listdir("/proc/self/fd"))
+        kept = [await use(number) for number in range(10)]
+        # The context may close the last descriptors in its own thread.
+        while len(os.listdir("/proc/self/fd")) > before:
+            await asyncio.sleep(0.01)
+        self.assertTrue(all(receiver.closed for receiver in kept))
 
     async def test_term_ends_the_waits_with_an_error(self, context):
         own = aio.Context()

@@ -211,10 +211,14 @@ def _methods(cls, zmq, _future, has_args, is_native):
     no_args = {"args": ()} if has_args else {}
     if is_native:
         from tautline_zmq._native import Burst
+        from tautline_zmq._native import Socket as NativeSocket
 
     def burst_of(self):
         """Returns the burst of a socket. False if pyzmq's methods serve the socket."""
         known = type(self._shadow_sock) is Blocking and _overrides_nothing(self, cls)
+        if is_native:
+            # A program may have replaced a method of zmq.Socket.
+            known = known and all(getattr(Blocking, name) is getattr(NativeSocket, name) for name in _METHODS[:4])
         if known and is_native:
             known = Burst(self._shadow_sock)
         elif known:

@@ -32,6 +32,11 @@ _SOON = _native.Readiness.SOON
 _TURN = 64
 
 
+def _be_ready(*_events: int) -> int:
+    """Stands for the methods of the descriptor after the socket was closed: the next try reports the error."""
+    return _READY
+
+
 class Socket(AsyncSocket):
     """A socket for asyncio. It belongs to the event loop of the first call that waits.
 
@@ -282,7 +287,10 @@ class Socket(AsyncSocket):
                 turn = direction.queue.popleft()
                 if not turn.done():
                     turn.set_result(None)
-        self._readiness = None
+        if self._readiness is not None:
+            # Releases the descriptors.
+            self._readiness = None
+            self._arm = self._clear = _be_ready
 
 
 class _Expired(Exception):

@@ -176,6 +176,32 @@ async def methods_of_subclasses_are_called():
 
 
 @case
+async def replaced_methods_of_the_blocking_class_are_called():
+    calls = []
+
+    def counting(name, method):
+        def replacement(self, *arguments, **options):
+            calls.append(name)
+            return method(self, *arguments, **options)
+
+        return replacement
+
+    originals = {name: getattr(zmq.Socket, name) for name in ("send", "recv")}
+    try:
+        for name, method in originals.items():
+            setattr(zmq.Socket, name, counting(name, method))
+        pull, push = pair(zmq.PULL, zmq.PUSH)
+        for _ in range(3):
+            await push.send(b"")
+            await pull.recv()
+    finally:
+        for name, method in originals.items():
+            setattr(zmq.Socket, name, method)
+    assert calls == ["send", "recv"] * 3
+    close(push, pull)
+
+
+@case
 async def a_socket_made_from_another_uses_its_methods():
     class Upper(zmq.Socket):
         def recv(self, *arguments, **options):

@@ -40,6 +40,18 @@ def echo(endpoint, call):
     ready.wait()
 
 
+def ask(socket, text):
+    """Sends a request and returns its reply. Without RCVTIMEO, repeats a request whose peer has left the name before its reply."""
+    if socket.type == zmq.REQ and socket.rcvtimeo < 0:
+        socket.req_relaxed = socket.req_correlate = True
+        socket.send_string(text)
+        while not socket.poll(1000):
+            socket.send_string(text)
+    else:
+        socket.send_string(text)
+    return socket.recv_string()
+
+
 def monitor(name):
     """Starts a monitor with version 3 for events of names and connections."""
     address = f"inproc://monitor-{name}"
@@ -75,8 +87,7 @@ def do(op, *arguments):
     elif op == "recv":
         return sockets[arguments[0]].recv_string()
     elif op == "ask":
-        sockets[arguments[0]].send_string(arguments[1])
-        return sockets[arguments[0]].recv_string()
+        return ask(sockets[arguments[0]], arguments[1])
     elif op == "last":
         return sockets[arguments[0]].last_endpoint.decode().rstrip("\0")
     elif op == "close":
