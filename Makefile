@@ -101,7 +101,7 @@ soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS="null curve" for these only
 	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-asan: ## the C ABI's tests with AddressSanitizer
+asan: ## the tests of the C ABI and of the Python module with AddressSanitizer
 	@scripts/asan.sh
 
 tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue:: pipe::" for these only
