@@ -140,7 +140,7 @@ impl Context {
         Ok(())
     }
 
-    /// Terminates the context in a thread of its own. A finalizer must not wait for the sockets of the
+    /// Terminates the context in a separate thread. A finalizer must not wait for the sockets of the
     /// context, because their finalizers may follow in the same thread.
     fn _term_in_background(&self) {
         let Some(opened) = self.opened.get() else { return };

@@ -9,7 +9,7 @@
 //! The unwinder asks the personality routine of each frame what to do with the frame. All frames of
 //! Rust have the routine of the standard library, and `build.rs` lets the linker put `personality`
 //! in front of it. This covers every call of Python, also those that PyO3 makes. The unwinding stops
-//! at the innermost frame of Rust with a routine; frames without one have nothing to drop.
+//! at the innermost frame of Rust with a routine; frames without a routine own no values.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", not(target_arch = "arm")))]
 mod forced {

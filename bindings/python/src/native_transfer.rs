@@ -242,8 +242,8 @@ pub(crate) fn try_recv_multipart(
     }
 }
 
-/// Receives parts until there are `max` of them and the last message is complete, until no more
-/// have arrived, or until the [`Pace`] is over. Only the first part waits.
+/// Receives the parts that have arrived. Stops at the end of the message that reaches `max` parts,
+/// or when the [`Pace`] is over. Only the first part waits.
 #[inline(always)]
 fn receive_parts(
     socket: &mut EnteredSocket<'_>,

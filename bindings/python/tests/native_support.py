@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unittest
+from importlib.util import find_spec
 
 import tautline_zmq
 from tautline_zmq import Context, SocketType, aio
@@ -58,6 +59,11 @@ class AsyncTest(unittest.TestCase):
     """The test methods are coroutines that take a context. They run on asyncio, and on uvloop if it is installed."""
 
     loop = "asyncio"
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.loop == "uvloop" and find_spec("uvloop") is None:
+            raise unittest.SkipTest("uvloop is not installed")
 
     def _callTestMethod(self, method):
         async def main():

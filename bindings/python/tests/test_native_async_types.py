@@ -218,13 +218,6 @@ class LoopChangeTest(unittest.TestCase):
 class UvloopTypesTest(TypesTest):
     loop = "uvloop"
 
-    @classmethod
-    def setUpClass(cls):
-        try:
-            import uvloop  # noqa: F401
-        except ImportError:
-            raise unittest.SkipTest("uvloop is not installed") from None
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -557,13 +557,6 @@ print("end")
 class UvloopTest(AsyncioTest):
     loop = "uvloop"
 
-    @classmethod
-    def setUpClass(cls):
-        try:
-            import uvloop  # noqa: F401
-        except ImportError:
-            raise unittest.SkipTest("uvloop is not installed") from None
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -78,8 +78,8 @@ const VARIABLE: usize = 40;
 // Relaxed: flag: it protects no other data.
 static REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns the value of the variable for a part, or the reason why it has none. `room` is the size
-/// that is left for this and the following variables.
+/// Returns the value of the variable for a part, or the reason why the part gets no variable.
+/// `room` is the size that is left for this and the following variables.
 fn variable<'a>(part: &'a Message, room: &mut usize) -> std::result::Result<&'a OsStr, &'static str> {
     if part.contains(&0) {
         return Err("the part contains a NUL byte, which a variable cannot hold");

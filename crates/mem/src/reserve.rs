@@ -3,7 +3,7 @@
 //! allocator serves it from a static reserve, and memory counts as *short*.
 //!
 //! The standard library aborts the process if a small allocation fails. With the reserve, a call
-//! that has begun can finish. While memory is short, the engine begins nothing new:
+//! that has begun can finish. While memory is short, the engine refuses new work:
 //!
 //! - Calls that create something fail with ENOMEM before they change anything.
 //! - Connections are neither accepted nor attempted, and incomplete handshakes end.

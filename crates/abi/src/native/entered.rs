@@ -67,7 +67,7 @@ impl EnteredSocket<'_> {
         }
         let saved = self.with(|socket| limit_waits(socket, deadline))?;
         let result = call(self);
-        // A socket that is being closed makes no more calls.
+        // If the socket is being closed, its limits no longer matter.
         let _ = self.with(|socket| set_limits(socket, saved));
         result
     }

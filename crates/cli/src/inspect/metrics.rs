@@ -201,8 +201,8 @@ fn write_family<R>(
     }
 }
 
-/// Returns the labels of a process. A further copy of the library in the process has a label of its
-/// own, because it numbers its sockets from the start.
+/// Returns the labels of a process. A further copy of the library in the process also has the label
+/// `copy`, because its socket numbers begin at 1 again.
 fn of_process(reading: &Reading) -> String {
     let copy = if reading.copy == 0 { String::new() } else { format!(",copy=\"{}\"", reading.copy) };
     format!("pid=\"{}\"{copy},program=\"{}\"", reading.process.pid, escaped(&reading.process.program))

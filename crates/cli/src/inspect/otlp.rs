@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 /// Default port of OTLP over HTTP, and default path for metrics.
 const PORT: u16 = 4318;
 const PATH: &str = "/v1/metrics";
-/// Name of the metric that an ended process has, too.
+/// Name of the only metric that an ended process also has.
 const RUNNING: &str = "tautline_process_running";
 /// Value of CUMULATIVE.
 const TEMPORALITY: u64 = 2;

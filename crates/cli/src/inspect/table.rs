@@ -81,7 +81,7 @@ mod tests {
         let mut table = Table::new(&[Column("NAME", Side::Left), Column("N", Side::Right)]);
         table.add_row(["注文.py".to_owned(), "7".to_owned()]);
         table.add_row(["news".to_owned(), "12".to_owned()]);
-        // A combining accent takes none.
+        // A combining accent has no width.
         table.add_row(["e\u{301}te\u{301}".to_owned(), "1".to_owned()]);
         let rows = ["NAME      N", "注文.py   7", "news     12", "e\u{301}te\u{301}       1", ""];
         assert_eq!(table.text(""), rows.join("\n"));

@@ -1,5 +1,5 @@
-//! Access to a shared socket for callers that must not wait: code that holds a lock of its own,
-//! such as an interpreter lock, or that runs in an event loop.
+//! Access to a shared socket for callers that must not wait: code that holds another lock, such as
+//! an interpreter lock, or that runs in an event loop.
 
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
