@@ -8,7 +8,7 @@ pinned_tools() {
     exec 9>"$1/.lock"
     flock 9
     if [[ ! -e $tools/.complete ]]; then
-        echo "tools: installing $(sed 's/[=; ].*//' "$2" | paste -sd ' ') into $tools" >&2
+        echo "tools: installing $(sed '/^#/d; s/[=; ].*//' "$2" | paste -sd ' ') into $tools" >&2
         rm -rf "$tools"
         python3 -m venv "$tools"
         "$tools/bin/pip" --disable-pip-version-check install --quiet --no-deps --only-binary :all: -r "$2" >&2

@@ -15,7 +15,7 @@ def main():
     commands.add_parser("off", help="run pyzmq on its own library, in this environment, until `on`")
     commands.add_parser("on", help="run pyzmq on the native backend after a test, else on the library; undo `off`")
     commands.add_parser("doctor", help="show the libraries that this process loads, the reason, and a remedy")
-    bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds")
+    bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds, on an idle machine")
     bench.add_argument("--rounds", type=int, default=3, help="number of measurements of each case with each library (3)")
     bench.add_argument("--seconds", type=float, default=1.0, help="length of each measurement (1)")
     commands.add_parser("info", help="show the versions, features and files of the native module")
@@ -45,8 +45,10 @@ def _shown_version():
 def status():
     try:
         import zmq
-    except ImportError as error:
+    except Exception as error:
         print(f"cannot import pyzmq: {error}")
+        if os.environ.get(_selection.PYZMQ_VARIABLE):
+            print(f"{_selection.PYZMQ_VARIABLE}={os.environ[_selection.PYZMQ_VARIABLE]} selects its backend. Tautline's is {_selection.BACKEND}.")
         return 1
     used = _selection.in_use()
     if used != "pyzmq":
@@ -94,6 +96,9 @@ def on():
         except OSError as error:
             reason = f"cannot write {mark}: {error.strerror}"
     elif not _remove(mark):
+        return 1
+    if reason == _selection.NO_PYZMQ:
+        print(f"{reason}: pip install pyzmq, then run this command again")
         return 1
     if reason:
         print("on, for programs that start from now on: pyzmq runs on Tautline's library")

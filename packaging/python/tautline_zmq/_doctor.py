@@ -22,19 +22,25 @@ def run():
     hooked = _BeforeZmq in sys.meta_path
     show("Python", f"{sys.version.split()[0]} ({sysconfig.get_platform()}), {sys.executable}")
     show("tautline-zmq", f"{version()}, {os.path.dirname(_library.PATH)}")
-    show("at start", "install() was called" if hooked else "tautline_zmq.install() was not called")
+    show("at start", "Python ran the startup file" if hooked else "Python ran no startup file of this package")
     switch = next(filter(os.path.exists, _library.switches()), None)
     mark = next(filter(os.path.exists, _selection.marks()), None)
     show("switch", f"off: {switch}" if switch else f"on, native: {mark}" if mark else "on")
     variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if VARIABLES.match(name)]
     show("variables", "  ".join(variables) or "(the relevant variables are not set)")
+    if _library.unknown():
+        show("", _library.unknown())
 
     try:
         import zmq
-    except ImportError as error:
+    except Exception as error:
         show("pyzmq", f"cannot be imported: {error}")
         if isinstance(error, ModuleNotFoundError) and error.name == "zmq":
             return verdict(False, "pyzmq is not installed", "pip install pyzmq")
+        own = os.environ.get(_selection.PYZMQ_VARIABLE)
+        if own:
+            advice = f"unset {_selection.PYZMQ_VARIABLE}, or set it to {_selection.BACKEND}"
+            return verdict(False, f"{_selection.PYZMQ_VARIABLE}={own} selects its backend", advice)
         return verdict(False, "it cannot be imported", f"try the import without Tautline: {_library.VARIABLE}=0")
     show("pyzmq", f"{zmq.__version__}, {os.path.dirname(zmq.__file__)}")
     show("its libzmq", ", ".join(bundled(zmq)) or "the system's")

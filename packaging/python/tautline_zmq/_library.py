@@ -6,9 +6,14 @@ import sys
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libzmq.so.5")
 VARIABLE = "TAUTLINE_PYZMQ"
-# Values of the variable that turn everything off, and the names of the parts.
+# Values of the variable that turn everything off, values that turn it on, the names of the parts, and the native backend.
 OFF = ("0", "off", "no", "false")
+ON = ("1", "on", "yes", "true")
 PARTS = ("library", "asyncio")
+NATIVE = "native"
+# pyzmq's variable, with which a program chooses a backend itself, and its values that select ours.
+PYZMQ_VARIABLE = "PYZMQ_BACKEND"
+BACKENDS = ("tautline_zmq.backend", "tautline_zmq")
 
 # Result of loading: `None` before the first attempt, "" if the library is loaded, otherwise the reason for the failure.
 outcome = None
@@ -51,12 +56,12 @@ def _load():
 def why_off(part="library"):
     """Returns the setting that turns a part off, or "" if it is on: "library", or "asyncio" for the faster zmq.asyncio.
 
-    The variable overrides the files. With the name of one part as its value, the other part is off.
+    The variables override the files. With the name of one part as its value, the other part is off.
     """
-    value = os.environ.get(VARIABLE, "").lower()
+    value = selected()
     if value in OFF or value in PARTS and value != part:
         return f"{VARIABLE}={os.environ[VARIABLE]}"
-    if value:
+    if value or part == "asyncio" and os.environ.get(PYZMQ_VARIABLE) in BACKENDS:
         return ""
     for switch in switches():
         if os.path.exists(switch):
@@ -64,9 +69,21 @@ def why_off(part="library"):
     return ""
 
 
+def selected():
+    """Returns the value of the variable in lower case, or "" if it is unset or not known."""
+    value = os.environ.get(VARIABLE, "").lower()
+    return value if value in (*OFF, *ON, *PARTS, NATIVE) else ""
+
+
+def unknown():
+    """Returns a sentence about a value of the variable that is not known, or ""."""
+    value = os.environ.get(VARIABLE, "")
+    return f"{VARIABLE}={value} is ignored: it may be 0, 1, library, asyncio or native" if value and not selected() else ""
+
+
 def _asked_for():
     """True if the variable turns the library on."""
-    return bool(os.environ.get(VARIABLE)) and not why_off()
+    return bool(selected()) and not why_off()
 
 
 def switches(name="tautline_zmq.off"):

@@ -14,10 +14,10 @@ import sys
 
 from tautline_zmq import _library
 
-BACKEND = "tautline_zmq.backend"
-# pyzmq's variable. A program that sets it chooses a backend itself.
-PYZMQ_VARIABLE = "PYZMQ_BACKEND"
+PYZMQ_VARIABLE, BACKENDS = _library.PYZMQ_VARIABLE, _library.BACKENDS
+BACKEND = BACKENDS[0]
 MARK = "tautline_zmq.native"
+NO_PYZMQ = "pyzmq is not installed in this environment"
 
 # Result of the attempt to use the backend: `None` without an attempt, "" if it is imported, otherwise the reason of the failure.
 outcome = None
@@ -44,7 +44,9 @@ def choose():
     if _chosen:
         return
     _chosen = True
-    if os.environ.get(PYZMQ_VARIABLE) == BACKEND:
+    if _library.unknown() and sys.stderr:
+        print(f"tautline-zmq: {_library.unknown()}", file=sys.stderr)
+    if os.environ.get(PYZMQ_VARIABLE) in BACKENDS:
         # pyzmq imports the backend, and reports a failure.
         return
     if not native_setting():
@@ -59,7 +61,7 @@ def choose():
 
 def find_spec(name, path, target):
     """Returns the spec of zmq.backend.select, whose function then selects our backend. `None` if pyzmq shall select its own."""
-    if outcome != "":
+    if outcome != "" and os.environ.get(PYZMQ_VARIABLE) not in BACKENDS:
         return None
     return _library.spec_with(name, path, target, _redirect)
 
@@ -69,6 +71,8 @@ def _redirect(module):
 
     @functools.wraps(select)
     def select_backend(name):
+        if name in BACKENDS:
+            return select(BACKEND)
         if name in ("zmq.backend.cython", "zmq.backend.cffi") and PYZMQ_VARIABLE not in os.environ and outcome == "":
             try:
                 return select(BACKEND)
@@ -89,9 +93,9 @@ def native_setting():
     """Returns the setting that selects the native backend, or ""."""
     own = os.environ.get(PYZMQ_VARIABLE)
     if own is not None:
-        return f"{PYZMQ_VARIABLE}={own}" if own == BACKEND else ""
-    value = os.environ.get(_library.VARIABLE, "").lower()
-    if value == "native":
+        return f"{PYZMQ_VARIABLE}={own}" if own in BACKENDS else ""
+    value = _library.selected()
+    if value == _library.NATIVE:
         return f"{_library.VARIABLE}={os.environ[_library.VARIABLE]}"
     if value in _library.PARTS or _library.why_off():
         return ""
@@ -106,7 +110,7 @@ def setting():
         return f"{PYZMQ_VARIABLE}={os.environ[PYZMQ_VARIABLE]}"
     if _library.why_off():
         return _library.why_off()
-    value = os.environ.get(_library.VARIABLE)
+    value = _library.selected()
     return f"{_library.VARIABLE}={value}" if value else "the default after an installation"
 
 
@@ -150,5 +154,7 @@ def test():
         return f"a test of it ended with signal {-done.returncode}"
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
+        if lines and lines[-1] == "ModuleNotFoundError: No module named 'zmq'":
+            return NO_PYZMQ
         return lines[-1] if lines else f"a test of it ended with code {done.returncode}"
     return ""

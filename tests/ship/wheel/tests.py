@@ -451,6 +451,18 @@ class Native(Case):
         self.on_libzmq(environment)
         self.uses(environment, "library", TAUTLINE_PYZMQ="1")
 
+    def test_an_unknown_value_of_the_variable_is_ignored_with_a_message(self):
+        environment = self.environment.copy()
+        result = environment.run("-c", USED, TAUTLINE_PYZMQ="nativ")
+        self.assertEqual((result.stdout, result.stderr.count("\n")), ("native None\n", 1), result.stderr)
+        self.assertIn("TAUTLINE_PYZMQ=nativ is ignored", result.stderr)
+        self.says(environment.command("off"), 0, "off")
+        for command, words in (("status", "tautline_zmq.off is there"), ("doctor", "TAUTLINE_PYZMQ=nativ is ignored")):
+            result = environment.command(command, TAUTLINE_PYZMQ="nativ")
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn(words, result.stdout)
+            self.assertIn("TAUTLINE_PYZMQ=nativ is ignored", result.stderr)
+
     def test_the_variable_selects_another_part(self):
         for value, expected in (("0", "pyzmq"), ("library", "library"), ("asyncio", "pyzmq"), ("native", "native"), ("1", "native")):
             with self.subTest(value):
@@ -459,7 +471,17 @@ class Native(Case):
     def test_a_program_may_select_a_backend_of_pyzmq(self):
         self.uses(self.environment, "library", PYZMQ_BACKEND="cython")
         self.says(self.environment.command("doctor", PYZMQ_BACKEND="cython"), 0, "unset PYZMQ_BACKEND")
-        self.uses(self.before, "native", PYZMQ_BACKEND="tautline_zmq.backend")
+        for name in ("tautline_zmq.backend", "tautline_zmq"):
+            self.uses(self.before, "native", PYZMQ_BACKEND=name)
+        for command in ("status", "doctor"):
+            self.says(self.before.command(command, PYZMQ_BACKEND="not_there"), 1, "PYZMQ_BACKEND=not_there", "tautline_zmq.backend")
+
+    def test_the_backend_of_the_variable_has_the_faster_asyncio_even_after_off(self):
+        environment = self.before.copy()
+        environment.command("off")
+        variable = {"PYZMQ_BACKEND": "tautline_zmq.backend"}
+        self.says(environment.command("doctor", **variable), 0, "waits by the engine's descriptors", "pyzmq runs on Tautline")
+        self.asynchronous(environment, True, **variable)
 
     def test_the_selection_does_not_reach_another_python(self):
         other = Environment(WORK / "other")
@@ -498,7 +520,7 @@ class Native(Case):
 
     def test_on_before_pyzmq_is_installed(self):
         environment = Environment(WORK / "native_without").install(pyzmq=None, wheel=NATIVE)
-        self.says(environment.command("on"), 0, "runs on Tautline's library", "No module named 'zmq'")
+        self.says(environment.command("on"), 1, "pyzmq is not installed", "pip install pyzmq")
 
     def test_the_ways_to_use_asyncio(self):
         self.asynchronous(self.environment, True, TAUTLINE_PYZMQ="native")
