@@ -10,8 +10,8 @@ from importlib.util import find_spec
 import tautline_zmq
 from tautline_zmq import Context, SocketType, aio
 
-# Seconds after which a call hangs.
-PATIENCE = 60
+# Seconds after which a call hangs. Emulated processors need more time.
+PATIENCE = int(os.environ.get("PATIENCE", "60"))
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(tautline_zmq.__file__)))
 
 

@@ -1,13 +1,14 @@
 """Shared parts of the tests: sockets that are closed afterwards, and programs in processes of their own."""
 
+import os
 import subprocess
 import sys
 import unittest
 
 import zmq
 
-# A call that takes longer than this hangs.
-PATIENCE = 60
+# A call that takes longer than this hangs. Emulated processors need more time.
+PATIENCE = int(os.environ.get("PATIENCE", "60"))
 
 
 class SocketTest(unittest.TestCase):
