@@ -7,6 +7,7 @@
 //!  context.rs    Context                    frame.rs      Frame, a message part in Python's hands
 //!  socket.rs     Socket                     options.rs    types of the socket options
 //!  transfer.rs   send and receive           batch.rs      many messages in one call
+//!  parts.rs      the parts of a message on their way to the socket
 //!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
 //!  functions.rs  functions of the module    errors.rs     exceptions
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
@@ -47,6 +48,7 @@ mod native_sync;
 mod native_transfer;
 mod options;
 mod owned;
+mod parts;
 mod poll;
 #[cfg(target_os = "linux")]
 mod readiness;
