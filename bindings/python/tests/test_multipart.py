@@ -23,7 +23,13 @@ class Raised(Exception):
 
 
 def raise_it(*_):
+    signal.setitimer(signal.ITIMER_REAL, 0)
     raise Raised
+
+
+def raise_after(seconds):
+    """Lets the handler run after some time, and every second. Another thread may get the first signal, which does not end a wait."""
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
 
 
 class SignalsTest:
@@ -167,7 +173,7 @@ class MultipartTest(SignalsTest):
                 receiver, sender = self.pair(hwm=3)
                 count = self.fill(sender, size)
                 with self.assertRaises(Raised):
-                    signal.setitimer(signal.ITIMER_REAL, 0.01)
+                    raise_after(0.01)
                     sender.send_multipart([b"1"] + [b"y" * size] * 4)
                 self.check_whole(receiver, count, size)
                 self.check_nothing_sent(sender, receiver)
