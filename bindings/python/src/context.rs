@@ -98,8 +98,14 @@ impl Context {
             made().insert(address);
             address
         };
-        // This thread has held the interpreter lock since the check above, so this succeeds.
-        let _ = self.opened.set(Opened { address, process: std::process::id() });
+        if self.opened.set(Opened { address, process: std::process::id() }).is_err() {
+            // Another thread was faster.
+            if shadow == 0 {
+                // SAFETY: a context that this function has made. It has no sockets.
+                unsafe { zmq_ctx_term(std::ptr::with_exposed_provenance_mut(address)) };
+            }
+            return Err(PyRuntimeError::new_err("Context is initialised already"));
+        }
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! `Frame`: the base class of `zmq.Frame`, one part of a message in the hands of Python.
 
 use std::ffi::{CString, c_int};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyBytes, PyDict, PyInt, PyMemoryView, PyString, PyTuple, PyWeakrefReference};
 use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
 use tautline_core::{Error, Message};
@@ -72,7 +72,27 @@ impl Tracking {
 
 impl Frame {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.0.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poison)) => poison.into_inner(),
+            // The holder may make `bytes`, so this thread waits without the interpreter.
+            Err(TryLockError::WouldBlock) => {
+                Python::attach(|py| self.0.lock_py_attached(py)).unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    /// Replaces the content of a frame whose body Python does not use.
+    fn replace(&self, new: State) -> PyResult<()> {
+        let old = {
+            let mut state = self.state();
+            if state.exported {
+                return Err(PyBufferError::new_err("the frame is in use"));
+            }
+            std::mem::replace(&mut *state, new)
+        };
+        drop(old);
+        Ok(())
     }
 
     /// Returns a frame with the content of an object; see `__init__`.
@@ -177,16 +197,7 @@ impl Frame {
             }
         };
         let made = Frame::made_of(py, data, track, copy, threshold)?;
-        let made = made.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let old = {
-            let mut state = self.state();
-            if state.exported {
-                return Err(PyBufferError::new_err("the frame is in use"));
-            }
-            std::mem::replace(&mut *state, made)
-        };
-        drop(old);
-        Ok(())
+        self.replace(made.0.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -222,13 +233,7 @@ impl Frame {
                 tracker_event: state.tracker_event.as_ref().map(|event| event.clone_ref(py)),
             }
         };
-        let frame = copy.cast::<Frame>()?.get();
-        // A constructor of a subclass may have used the buffer.
-        if frame.state().exported {
-            return Err(PyBufferError::new_err("the frame is in use"));
-        }
-        let old = std::mem::replace(&mut *frame.state(), state);
-        drop(old);
+        copy.cast::<Frame>()?.get().replace(state)?;
         Ok(copy.unbind())
     }
 

@@ -7,6 +7,7 @@
 //!  context.rs    Context                    frame.rs      Frame, a message part in Python's hands
 //!  socket.rs     Socket                     options.rs    types of the socket options
 //!  transfer.rs   send and receive           batch.rs      many messages in one call
+//!  parts.rs      the parts of a message on their way to the socket
 //!  poll.rs       zmq_poll                   readiness.rs  one descriptor for an event loop
 //!  functions.rs  functions of the module    errors.rs     exceptions
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
@@ -24,6 +25,16 @@
 //! has to wait, or to copy much memory, releases the lock. A thread leaves the socket
 //! before it runs Python code: a finalizer could close the same socket, and the thread would wait for
 //! itself.
+//!
+//! Free-threaded Python has no GIL, and the module does not turn it on. Its rules hold there, with
+//! "attached to the interpreter" in place of "holds the lock":
+//!
+//! * A socket has one caller at a time by an atomic exchange, also among threads that run at the
+//!   same time (`enter.rs`). All other shared state is atomic, or has a lock.
+//! * An attached thread must not wait for a thread that the garbage collector may pause. A lock of
+//!   this module is therefore released before Python code runs, and every wait is detached.
+//! * A fork pauses all attached threads between two operations of Python, so none of them holds such
+//!   a lock.
 //!
 //! # Forks
 //! In a forked child, sockets and contexts of the parent are closed: `close` and `term` have no
@@ -47,6 +58,7 @@ mod native_sync;
 mod native_transfer;
 mod options;
 mod owned;
+mod parts;
 mod poll;
 #[cfg(target_os = "linux")]
 mod readiness;
@@ -69,8 +81,7 @@ static ALLOCATOR: tautline_core::ReserveAllocator = tautline_core::ReserveAlloca
 const MAIN_INTERPRETER: i64 = 0;
 
 /// The module `tautline_zmq._native`.
-// The module was never tried without the GIL.
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // SAFETY: this thread holds the lock of an interpreter.
     let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };

@@ -10,72 +10,20 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use tautline_abi::native::{EnteredSocket, SocketHandle};
 use tautline_core::{Error, Flags, Message};
 
-use crate::buffer::Buffer;
-use crate::enter::{self, DONTWAIT, Direction, SNDMORE};
+use crate::enter::{self, DONTWAIT, Direction};
 use crate::frame::Frame;
-use crate::reaper;
-use crate::transfer::{Pace, attempt, bytes_of, send_slice};
+use crate::parts::{self, Part};
+use crate::transfer::{Pace, Way, attempt, bytes_of};
 
 /// Bodies of at least this many bytes are sent without a copy if the caller wants it.
 const COPY_THRESHOLD: usize = 64 * 1024;
 
-/// A part to send, which keeps its memory alive.
-enum Part<'py> {
-    Bytes(Bound<'py, PyBytes>),
-    Buffer(Buffer),
-    Message(Message),
-}
-
-/// A part to send, for a thread without the interpreter lock.
-enum Body<'a> {
-    Slice(&'a [u8]),
-    Message(&'a mut Message),
-}
-
-impl<'py> Part<'py> {
-    /// Returns the part for an object. `TypeError` if the object has no buffer.
-    fn of(data: &Bound<'py, PyAny>, copy: bool) -> PyResult<Part<'py>> {
-        let py = data.py();
-        if copy && let Ok(bytes) = data.cast_exact::<PyBytes>() {
-            return Ok(Part::Bytes(bytes.clone()));
-        }
-        if let Ok(frame) = data.cast::<Frame>() {
-            return Ok(Part::Message(frame.get().share(py).0));
-        }
-        if data.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err("a message has bytes, not str: encode it, or use send_string"));
-        }
-        let buffer = Buffer::of(data)?;
-        if !copy && buffer.len() >= COPY_THRESHOLD {
-            return Ok(Part::Message(reaper::lend(py, buffer, None)));
-        }
-        Ok(Part::Buffer(buffer))
+/// Returns the part for an object. `TypeError` if the object has no buffer.
+fn part_of<'py>(data: &Bound<'py, PyAny>, copy: bool) -> PyResult<Part<'py>> {
+    if data.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("a message has bytes, not str: encode it, or use send_string"));
     }
-
-    fn body(&mut self) -> Body<'_> {
-        match self {
-            Part::Bytes(bytes) => Body::Slice(bytes.as_bytes()),
-            Part::Buffer(buffer) => Body::Slice(buffer.as_slice()),
-            Part::Message(message) => Body::Message(message),
-        }
-    }
-}
-
-impl Body<'_> {
-    #[inline(always)]
-    fn send(&mut self, socket: &mut EnteredSocket<'_>, flags: Flags) -> Result<(), Error> {
-        match self {
-            Body::Slice(body) => socket.send(body, flags),
-            Body::Message(message) => socket.send_message(message, flags),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Body::Slice(body) => body.len(),
-            Body::Message(_) => 0,
-        }
-    }
+    Ok(Part::of(data, Way { copy, track: false, copy_threshold: COPY_THRESHOLD })?.0)
 }
 
 /// Sends one part.
@@ -86,13 +34,7 @@ pub(crate) fn send(
     flags: c_int,
     copy: bool,
 ) -> PyResult<()> {
-    let mut part = Part::of(data, copy)?;
-    match part.body() {
-        Body::Slice(body) => send_slice(py, handle, body, flags),
-        mut body => {
-            enter::transfer(py, handle, Direction::Send, flags, |socket, flags| body.send(socket, flags))
-        }
-    }
+    part_of(data, copy)?.send(py, handle, flags)
 }
 
 /// Sends one part if a peer has room. Returns `None` if not.
@@ -109,10 +51,7 @@ pub(crate) fn try_send(
             let body = bytes.as_bytes();
             attempt(py, handle, flags, |socket, flags| socket.send(body, flags))?
         }
-        _ => {
-            let mut part = Part::of(data, copy)?;
-            attempt(py, handle, flags, |socket, flags| part.body().send(socket, flags))?
-        }
+        _ => part_of(data, copy)?.try_send(py, handle, flags)?,
     };
     Ok(sent.map(|()| true))
 }
@@ -122,27 +61,11 @@ fn parts_of<'py>(parts: &Bound<'py, PyAny>, copy: bool) -> PyResult<Vec<Part<'py
     if parts.is_instance_of::<PyBytes>() || parts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("the parts of a message are an iterable of bytes, such as a list"));
     }
-    let parts: Vec<_> = parts.try_iter()?.map(|part| Part::of(&part?, copy)).collect::<PyResult<_>>()?;
+    let parts: Vec<_> = parts.try_iter()?.map(|part| part_of(&part?, copy)).collect::<PyResult<_>>()?;
     if parts.is_empty() {
         return Err(PyValueError::new_err("a message has at least one part"));
     }
     Ok(parts)
-}
-
-/// Sends the bodies from `next` on as one message.
-fn send_bodies(
-    bodies: &mut [Body<'_>],
-    next: &mut usize,
-    socket: &mut EnteredSocket<'_>,
-    flags: Flags,
-) -> Result<(), Error> {
-    let last = bodies.len() - 1;
-    while let Some(body) = bodies.get_mut(*next) {
-        let more = if *next < last { SNDMORE } else { 0 };
-        body.send(socket, Flags(flags.0 | more))?;
-        *next += 1;
-    }
-    Ok(())
 }
 
 /// Sends the parts of a message.
@@ -153,17 +76,7 @@ pub(crate) fn send_multipart(
     flags: c_int,
     copy: bool,
 ) -> PyResult<()> {
-    let mut parts = parts_of(parts, copy)?;
-    let mut bodies: Vec<_> = parts.iter_mut().map(Part::body).collect();
-    let mut next = 0;
-    if bodies.iter().map(Body::len).sum::<usize>() > COPY_THRESHOLD {
-        return enter::call_detached(py, handle, Direction::Send, |socket| {
-            send_bodies(&mut bodies, &mut next, socket, Flags(flags))
-        });
-    }
-    enter::transfer(py, handle, Direction::Send, flags, |socket, flags| {
-        send_bodies(&mut bodies, &mut next, socket, flags)
-    })
+    parts::send_all(py, handle, parts_of(parts, copy)?, flags)
 }
 
 /// Sends the parts of a message if a peer has room for the first. Returns `None` if not.
@@ -173,18 +86,7 @@ pub(crate) fn try_send_multipart(
     parts: &Bound<'_, PyAny>,
     copy: bool,
 ) -> PyResult<Option<bool>> {
-    let mut parts = parts_of(parts, copy)?;
-    let mut bodies: Vec<_> = parts.iter_mut().map(Part::body).collect();
-    let mut next = 0;
-    let sent = attempt(py, handle, 0, |socket, flags| {
-        match send_bodies(&mut bodies, &mut next, socket, flags) {
-            // A peer that has taken the first part has room for the others. A second try would send
-            // the first part twice.
-            Err(Error::Again) if next > 0 => Err(Error::State),
-            result => result,
-        }
-    })?;
-    Ok(sent.map(|()| true))
+    Ok(parts::try_send_all(py, handle, parts_of(parts, copy)?)?.map(|()| true))
 }
 
 /// Returns a `tautline_zmq.Frame` with a received part.

@@ -21,8 +21,8 @@ use crate::buffer::Buffer;
 /// would cost more than the buffer's copy.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// The reaper of this process. The thread that locks it holds the interpreter lock, as does a thread
-/// that forks: a child finds it unlocked.
+/// The reaper of this process. The thread that locks it is attached to the interpreter and runs no
+/// Python code meanwhile. A fork waits for such a thread, so a child finds it unlocked.
 static REAPER: Mutex<Option<Arc<Reaper>>> = Mutex::new(None);
 
 struct Reaper {

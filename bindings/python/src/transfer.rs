@@ -16,9 +16,10 @@ use tautline_abi::native::{EnteredSocket, SocketHandle};
 use tautline_core::{Error, Flags, Message};
 
 use crate::buffer::Buffer;
-use crate::enter::{self, DONTWAIT, Direction, SNDMORE};
+use crate::enter::{self, DONTWAIT, Direction};
 use crate::errors;
 use crate::frame::{Frame, Tracking};
+use crate::parts::{self, Part, Receipt};
 
 /// Bodies above this length are copied without the interpreter lock.
 pub(crate) const LARGE: usize = 64 * 1024;
@@ -40,12 +41,6 @@ pub(crate) fn send_slice(py: Python<'_>, handle: SocketHandle, body: &[u8], flag
     enter::transfer(py, handle, Direction::Send, flags, |socket, flags| socket.send(body, flags))
 }
 
-fn send_message(py: Python<'_>, handle: SocketHandle, mut message: Message, flags: c_int) -> PyResult<()> {
-    enter::transfer(py, handle, Direction::Send, flags, |socket, flags| {
-        socket.send_message(&mut message, flags)
-    })
-}
-
 /// Sends one part.
 pub(crate) fn send(
     py: Python<'_>,
@@ -60,30 +55,13 @@ pub(crate) fn send(
         send_slice(py, handle, bytes.as_bytes(), flags)?;
         return Ok(None);
     }
-    if let Ok(frame) = data.cast::<Frame>() {
-        let (message, tracker) = frame.get().share(py);
-        if way.track && tracker.is_none() {
-            return Err(PyValueError::new_err("Not a tracked message"));
-        }
-        send_message(py, handle, message, flags)?;
-        return Ok(tracker);
-    }
     if data.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("unicode not allowed, use send_string"));
     }
-    let buffer = Buffer::of(data)?;
-    if way.copy {
-        send_slice(py, handle, buffer.as_slice(), flags)?;
-        return Ok(None);
-    }
-    if buffer.len() < way.copy_threshold {
-        send_slice(py, handle, buffer.as_slice(), flags)?;
-        return Ok(Some(Tracking::finished(py)?));
-    }
-    let tracking = if way.track { Some(Tracking::new(py)?) } else { None };
-    let event = tracking.as_ref().map(|tracking| tracking.event.clone_ref(py));
-    send_message(py, handle, crate::reaper::lend(py, buffer, event), flags)?;
-    Ok(tracking.map(|tracking| tracking.tracker))
+    let (part, receipt) = Part::of(data, way)?;
+    let tracker = receipt.into_tracker(py)?;
+    part.send(py, handle, flags)?;
+    Ok(tracker)
 }
 
 /// Sends one part to a peer of a SERVER or a group of a RADIO.
@@ -112,7 +90,8 @@ pub(crate) fn send_addressed(
     send(py, handle, frame.as_any(), flags, way)
 }
 
-/// Sends the parts of a message, after a check of all of them.
+/// Sends the parts of a message, all of them or none: nothing after the first part can fail or run
+/// Python code. Returns the tracker of the last part.
 pub(crate) fn send_multipart(
     py: Python<'_>,
     handle: SocketHandle,
@@ -120,28 +99,32 @@ pub(crate) fn send_multipart(
     flags: c_int,
     way: Way,
 ) -> PyResult<Option<Py<PyAny>>> {
-    let parts = collect_parts(parts)?;
-    let Some((last, first)) = parts.split_last() else {
-        return Err(PyIndexError::new_err("list index out of range"));
-    };
-    for part in first {
-        send(py, handle, part, flags | SNDMORE, way)?;
+    // All objects are taken before the first buffer, because an object with a buffer cannot be
+    // resized by the code that makes the next one.
+    let objects: Vec<_> = parts.try_iter()?.collect::<PyResult<_>>()?;
+    let mut parts = Vec::with_capacity(objects.len());
+    let mut last = Receipt::None;
+    for (index, object) in objects.iter().enumerate() {
+        let (part, receipt) = Part::of(object, way).map_err(|fault| without_buffer(index, object, fault))?;
+        parts.push(part);
+        last = receipt;
     }
-    send(py, handle, last, flags, way)
+    if parts.is_empty() {
+        return Err(PyIndexError::new_err("list index out of range"));
+    }
+    let tracker = last.into_tracker(py)?;
+    parts::send_all(py, handle, parts, flags)?;
+    Ok(tracker)
 }
 
-/// Returns the parts of a message. `TypeError` if one of them has no buffer.
-pub(crate) fn collect_parts<'py>(parts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let py = parts.py();
-    let parts: Vec<_> = parts.try_iter()?.collect::<PyResult<_>>()?;
-    for (index, part) in parts.iter().enumerate() {
-        if part.is_instance_of::<PyBytes>() || part.is_instance_of::<Frame>() {
-            continue;
-        }
-        let Err(fault) = Buffer::of(part) else { continue };
-        if !fault.is_instance_of::<PyException>(py) {
-            return Err(fault);
-        }
+/// Returns the exception for a part that cannot be sent, as pyzmq words it.
+#[cold]
+fn without_buffer(index: usize, part: &Bound<'_, PyAny>, fault: PyErr) -> PyErr {
+    let py = part.py();
+    if part.is_instance_of::<Frame>() || !fault.is_instance_of::<PyException>(py) {
+        return fault;
+    }
+    let explain = || -> PyResult<PyErr> {
         let shown = part.repr()?.to_string();
         let dots = if shown.chars().count() > 32 { "..." } else { "" };
         let start: String = shown.chars().take(32).collect();
@@ -149,9 +132,9 @@ pub(crate) fn collect_parts<'py>(parts: &Bound<'py, PyAny>) -> PyResult<Vec<Boun
             "Frame {index} ({start}{dots}) does not support the buffer interface."
         ));
         error.value(py).setattr(intern!(py, "__context__"), fault.value(py))?;
-        return Err(error);
-    }
-    Ok(parts)
+        Ok(error)
+    };
+    explain().unwrap_or_else(|error| error)
 }
 
 /// Returns the body of a message as `bytes`.

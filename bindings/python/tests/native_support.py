@@ -86,7 +86,8 @@ class AsyncTest(unittest.TestCase):
 def run_program(test, source, *arguments, variables=None):
     """Runs a program in a new process and returns its output. Fails if it crashes, hangs or writes to standard error."""
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", source, *arguments],
+        # Python 3.12 and later warn about a fork in a process with threads.
+        [sys.executable, "-W", "ignore:This process", "-X", "faulthandler", "-c", source, *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

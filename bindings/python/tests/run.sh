@@ -5,8 +5,9 @@
 #
 # `test_native_*` are the tests of the native API; the others use the module under pyzmq.
 #
-# Needs Python 3.11 or later (PYTHON, by default python3). pyzmq comes from the Python Package Index, or from PYZMQ, a folder that
-# contains `zmq`. MODULE names a module that is built already. Ends with `python: N passed, N failed, N skipped`.
+# Needs Python 3.11 or later (PYTHON, by default python3). A Python without a global lock gets the module of its kind. The tests of
+# packages that the Python Package Index does not have for this Python are skipped. pyzmq comes from the index, or from PYZMQ, a
+# folder that contains `zmq`. MODULE names a module that is built already. Ends with `python: N passed, N failed, N skipped`.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -21,35 +22,46 @@ give_up() {
 }
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || give_up "$python is older than 3.11"
+kind=$("$python" -c 'import sys, sysconfig
+print("%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))')
+name=_native.abi3.so
+if [[ $kind == *t ]]; then
+    name=_native.so
+    export PYO3_CONFIG_FILE=$root/bindings/python/interpreters/cp${kind//[.t]/}-cp${kind/./}
+    [[ -e $PYO3_CONFIG_FILE ]] || give_up "there is no module for Python $kind"
+fi
 [[ -n ${MODULE:-} ]] || MODULE=$("$root/tests/lib/build.sh" module)/lib_native.so
 work=$(mktemp -d "${TMPDIR:-/tmp}/python.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-if [[ -z ${PYZMQ:-} ]]; then
-    PYZMQ=$target/python/pyzmq-$pyzmq-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    [[ -d $PYZMQ/zmq ]] || "$python" -m pip --disable-pip-version-check install --quiet \
-        --root-user-action=ignore --no-deps --only-binary :all: --target "$PYZMQ" "pyzmq==$pyzmq" || give_up "pyzmq could not be fetched"
-fi
-# Without the Python Package Index, or for a Python without a wheel of it, the tests of pyzmq 25 are skipped.
-PYZMQ_25=$target/python/pyzmq-25.1.2-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-if [[ ! -d $PYZMQ_25 ]]; then
-    "$python" -m pip --disable-pip-version-check install --quiet --root-user-action=ignore --no-deps --only-binary :all: \
-        --target "$PYZMQ_25.part" pyzmq==25.1.2 && mv "$PYZMQ_25.part" "$PYZMQ_25" || rm -rf "$PYZMQ_25.part"
-fi
-[[ -d $PYZMQ_25 ]] || PYZMQ_25=
+
+# packages NAME REQUIREMENT...: installs packages into a folder for this Python, and prints the folder. Fails without the index,
+# or without wheels for this Python.
+packages() {
+    local place=$target/python/$1-$kind
+    shift
+    if [[ ! -d $place ]]; then
+        rm -rf "$place.part"
+        "$python" -m pip --disable-pip-version-check install --quiet --root-user-action=ignore --only-binary :all: \
+            --target "$place.part" "$@" >&2 || return
+        mv "$place.part" "$place"
+    fi
+    echo "$place"
+}
+[[ -n ${PYZMQ:-} ]] || PYZMQ=$(packages "pyzmq-$pyzmq" --no-deps "pyzmq==$pyzmq") || give_up "pyzmq could not be fetched"
+PYZMQ_25=$(packages pyzmq-25.1.2 --no-deps pyzmq==25.1.2) || PYZMQ_25=
 export PYZMQ_25
-# Some tests of the native API use these. Without the Python Package Index, they are skipped.
-extras=$target/python/extras-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-if [[ ! -d $extras ]]; then
-    "$python" -m pip --disable-pip-version-check install --quiet --only-binary :all: --target "$extras.part" \
-        anyio==4.11.0 trio==0.32.0 uvloop==0.22.1 numpy==2.3.5 && mv "$extras.part" "$extras" || rm -rf "$extras.part"
-fi
+extras=
+for set in "loops anyio==4.11.0 trio==0.32.0" "uvloop uvloop==0.22.1" "numpy numpy==2.3.5" "arrow pyarrow==26.0.1" "gevent gevent==26.9.0"; do
+    # shellcheck disable=SC2086
+    if place=$(packages $set); then extras+=:$place; fi
+done
 cp -r "$root/packaging/python/tautline_zmq" "$work/"
 rm -f "$work/tautline_zmq/_native".*
-cp "$MODULE" "$work/tautline_zmq/_native.abi3.so"
+cp "$MODULE" "$work/tautline_zmq/$name"
 
 cd "$root/bindings/python/tests"
 code=0
-PYTHONPATH=$work:$PYZMQ:$extras PYZMQ_BACKEND=tautline_zmq.backend PYTHONDONTWRITEBYTECODE=1 "$python" -m summary "$@" || code=$?
+PYTHONPATH=$work:$PYZMQ$extras PYZMQ_BACKEND=tautline_zmq.backend PYTHONDONTWRITEBYTECODE=1 "$python" -m summary "$@" || code=$?
 case $code in
     10) exit 0 ;; # PASSED of summary.py. A run that was cut off may end with 0.
     1) exit 1 ;;

@@ -2,6 +2,7 @@
 
 import errno
 import sys
+import sysconfig
 import tempfile
 import threading
 import unittest
@@ -9,6 +10,7 @@ import unittest
 import zmq
 from support import PATIENCE, ProgramTest, SocketTest
 
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 START = """
 import gc, os, sys, threading, time, zmq
 context = zmq.Context()
@@ -70,6 +72,7 @@ class ExitTest(ProgramTest):
                     f"threading.Thread(target=lambda: {call}, daemon=True).start()\nassert inside.wait({PATIENCE})"
                 )
 
+    @unittest.skipIf(FREE_THREADED, "the thread that made the buffer runs its finalizer")
     def test_exit_while_the_finalizer_of_a_sent_buffer_waits(self):
         self.run_program(
             START + "inside = threading.Event()\nclass Body(bytes):\n    def __del__(self):\n        inside.set()\n"
@@ -181,6 +184,7 @@ assert statuses == [0] * 5, statuses
 """
         )
 
+    @unittest.skipIf(FREE_THREADED, "the finalizer belongs to the thread that made the buffer, which has ended")
     def test_buffer_that_is_released_after_the_last_python_thread_of_a_child(self):
         with tempfile.TemporaryDirectory() as folder:
             self.run_program(

@@ -30,7 +30,8 @@ class DocsTest(unittest.TestCase):
         for source, expected in self.programs(page):
             if source.startswith("# service.py") or source.startswith("# client.py"):
                 continue
-            if "import anyio" in source and importlib.util.find_spec("anyio") is None:
+            packages = [name for name in ("anyio", "pyarrow") if f"import {name}" in source]
+            if any(importlib.util.find_spec(name) is None for name in packages):
                 continue
             with self.subTest(page=page, source=source):
                 self.assertEqual(run_program(self, source), expected.strip())

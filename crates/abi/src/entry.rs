@@ -43,7 +43,8 @@ pub(crate) struct SocketBody {
     // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
     /// Number of sockets that this slot has held. Distinguishes a socket from its successors.
-    // Relaxed: caller: written before the handle is published.
+    // Relaxed: own: written before the handle is published. A reader checks `is_in_use` first, which
+    // makes it visible.
     generation: AtomicU32,
     /// Ends the call of another thread. Present while the handle is valid. The closing thread takes
     /// it.
@@ -147,9 +148,11 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
 /// Invalidates the handle and returns the socket, like [`close`].
 pub(crate) fn take(slot: &'static SocketSlot) -> Result<Socket, Error> {
     // If several threads close at the same time, one of them wins.
-    if !slot.retire() {
-        return Err(Error::NotSocket);
-    }
+    if slot.retire() { Ok(take_retired(slot)) } else { Err(Error::NotSocket) }
+}
+
+/// Returns the socket of a slot that this thread has retired, like [`close`].
+pub(crate) fn take_retired(slot: &'static SocketSlot) -> Socket {
     let body = slot.body();
     body.open.store(false, Ordering::Relaxed);
     // Store `open`, then load `busy`: pairs with the fence in `SocketGuard::new`.
@@ -165,7 +168,7 @@ pub(crate) fn take(slot: &'static SocketSlot) -> Result<Socket, Error> {
     // SAFETY: the socket was open until now. No caller is inside, and a new caller finds it closed.
     let socket = unsafe { (*body.socket.get()).assume_init_read() };
     slot.recycle();
-    Ok(socket)
+    socket
 }
 
 /// Access of one caller to a socket. Ends when dropped.

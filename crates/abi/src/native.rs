@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use tautline_core::poller::{self, Item, PollTarget};
@@ -210,22 +210,46 @@ impl SocketHandle {
     /// # Errors
     /// [`Error::NotSocket`] if the socket is already closed.
     pub fn close(self, linger: Option<i32>) -> Result<(), Error> {
-        if !self.is_open() {
-            return Err(Error::NotSocket);
-        }
+        self.retire()?;
         let prepare = |socket: &mut Socket| {
             // An impossible time leaves the option as it is, as zmq_setsockopt does.
             let _ = linger.map(|linger| socket.set_option(LINGER, &linger.to_ne_bytes()));
         };
         match self.0 {
             Place::One(slot, _) => {
-                let mut socket = entry::take(slot)?;
+                let mut socket = entry::take_retired(slot);
                 prepare(&mut socket);
                 socket.close();
                 Ok(())
             }
-            Place::Many(slot, _) => shared::close_slot(slot, prepare),
+            Place::Many(slot, _) => shared::close_retired(slot, prepare),
         }
+    }
+
+    /// Invalidates the handle. One thread at a time, because another one could close the socket and
+    /// open the next one in the same slot between the check and the change.
+    fn retire(self) -> Result<(), Error> {
+        static RETIRING: Mutex<()> = Mutex::new(());
+        let mut retiring = None;
+        for _ in 0..1000 {
+            match RETIRING.try_lock() {
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                Ok(guard) => retiring = Some(guard),
+                Err(TryLockError::Poisoned(poison)) => retiring = Some(poison.into_inner()),
+            }
+            if retiring.is_some() {
+                break;
+            }
+        }
+        // A holder needs only nanoseconds. If the lock stays locked, the holder is a thread that
+        // exists only in the parent of this process.
+        let retired = self.is_open()
+            && match self.0 {
+                Place::One(slot, _) => slot.retire(),
+                Place::Many(slot, _) => slot.retire(),
+            };
+        drop(retiring);
+        if retired { Ok(()) } else { Err(Error::NotSocket) }
     }
 }
 

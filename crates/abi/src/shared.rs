@@ -114,9 +114,14 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
 
 /// Invalidates the handle of the slot, calls `prepare` with the socket and closes it.
 pub(crate) fn close_slot(slot: &'static SharedSlot, prepare: impl FnOnce(&mut Socket)) -> Result<(), Error> {
-    if !slot.retire() {
-        return Err(Error::NotSocket);
-    }
+    if slot.retire() { close_retired(slot, prepare) } else { Err(Error::NotSocket) }
+}
+
+/// Calls `prepare` with the socket of a slot that this thread has retired, and closes it.
+pub(crate) fn close_retired(
+    slot: &'static SharedSlot,
+    prepare: impl FnOnce(&mut Socket),
+) -> Result<(), Error> {
     let Some(mut place) = slot.body().place_if_free() else { return Ok(()) };
     let shared = place.take();
     drop(place);

@@ -25,7 +25,8 @@ use crate::inherited;
 #[derive(Debug, Default)]
 pub(crate) struct Slot<T> {
     // Relaxed: caller: the program's own synchronisation has passed the handle to this thread. If
-    // two threads destroy the object, the exchange lets one win.
+    // two threads destroy the object, the exchange lets one win. Release in `publish` pairs with
+    // Acquire in `is_in_use`, for callers that may have an older handle of the slot.
     tag: AtomicU32,
     body: T,
     /// The slot that was made before this one.
@@ -133,7 +134,7 @@ impl<T: SlotContent> Slot<T> {
 
     /// Publishes the filled slot and returns its handle for C.
     pub(crate) fn publish(&'static self) -> *mut c_void {
-        self.tag.store(T::TAG, Ordering::Relaxed);
+        self.tag.store(T::TAG, Ordering::Release);
         self.handle()
     }
 
@@ -186,9 +187,10 @@ impl<T: SlotContent> Slot<T> {
         &self.body
     }
 
-    /// True if the handle is still valid.
+    /// True if the handle is still valid. The content that its owner published is then visible.
+    #[inline(always)]
     pub(crate) fn is_in_use(&self) -> bool {
-        self.tag.load(Ordering::Relaxed) == T::TAG
+        self.tag.load(Ordering::Acquire) == T::TAG
     }
 
     /// Invalidates the handle. Returns false if it is already invalid.

@@ -1,4 +1,4 @@
-"""Who may connect: a list of accepted peers for PLAIN and CURVE, and options of sockets for both mechanisms.
+"""Who may connect: a list of accepted peers or a function of the program, and options of sockets for PLAIN and CURVE.
 
 ```python
 server, alice = curve_keypair(), curve_keypair()
@@ -8,22 +8,25 @@ with context.socket(PULL) as pull:
     pull.bind("tcp://127.0.0.1:5555")
 ```
 
-The list decides for every socket of its context that is a server of CURVE or PLAIN, or has a ZAP domain. Policies
-(`Context.set_policy`) need no program: docs/operate/policy.md.
+The list decides for every socket of its context that is a server of CURVE or PLAIN, or has a ZAP domain. A function in its
+place gets each `Request`, and returns the user id of the peer or `None`. Policies (`Context.set_policy`) need no program:
+docs/operate/policy.md.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional, Union
 
-from tautline_zmq import _native, errors
+from tautline_zmq import _native, _zap, errors
 from tautline_zmq._beyond import OptionValue, named
+from tautline_zmq._zap import Decide, Request
 from tautline_zmq.constants import Option
 from tautline_zmq.security import Key, KeyPair, curve_keypair
 from tautline_zmq.sockets import ContextBase
 
 __all__ = [
     "AllowList",
+    "Request",
     "authorize",
     "curve_client_options",
     "curve_server_options",
@@ -78,12 +81,22 @@ class AllowList:
         return self._inner.remove_password(username)
 
 
-def authorize(context: ContextBase[Any], allowed: AllowList) -> None:
-    """Lets a list decide which peers may connect to the sockets of a context. Call it before `bind`.
+def authorize(context: ContextBase[Any], allowed: Union[AllowList, Decide]) -> None:
+    """Lets a list or a function decide which peers may connect to the sockets of a context. Call it before `bind`.
 
-    A thread of the engine asks the list until the context ends. Raises AddressInUse if the context already has a list or
+    A function gets a `Request`. It returns the user id of an accepted peer as a str, or True for an accepted peer without
+    one. `None` and False refuse the peer, as does an exception, which is reported. For a `Context`, the function runs in a
+    thread of its own, for one peer after the other. For an `aio.Context`, call `authorize` in the event loop: the function
+    runs there, and may be a coroutine function.
+
+    The list or the function decides until the context ends. Raises AddressInUse if the context already has a list or
     another handler of ZAP, ContextTerminated.
     """
+    if not isinstance(allowed, AllowList):
+        if not callable(allowed):
+            raise TypeError(f"authorize: an AllowList or a function decides, not {type(allowed).__name__}")
+        _zap.start(context, allowed, f"authorize {context!r}")
+        return
     try:
         allowed._inner.authorize(context)
     except errors.Error as error:

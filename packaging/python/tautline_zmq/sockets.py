@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -29,7 +30,8 @@ S = TypeVar("S", bound="SocketBase")
 # Maximum linger time in milliseconds if an exception leaves a `with` block.
 _LINGER_AFTER_ERROR = 1000
 
-_count = 0
+# Numbers of the endpoints of monitors.
+_numbers = itertools.count(1)
 
 
 class ClosedByWith:
@@ -222,9 +224,7 @@ class SocketBase(Options, ClosedByWith):
 
     def _start_monitor(self, events: MonitorEvent) -> str:
         """Reports events to a new address, and returns the address."""
-        global _count
-        _count += 1
-        address = f"inproc://tautline.monitor.{os.getpid()}.{_count}"
+        address = f"inproc://tautline.monitor.{os.getpid()}.{next(_numbers)}"
         self._monitor(address, int(events))
         return address
 
@@ -440,15 +440,23 @@ class ContextBase(_native.Context, Generic[S]):
 
     def close_sockets(self, linger: Optional[int] = None) -> None:
         """Closes all sockets of this context. `linger` replaces their option, in milliseconds."""
-        for socket in list(self._sockets):
+        for socket in self._open_sockets():
             socket.close(linger)
+
+    def _open_sockets(self) -> List[S]:
+        while True:
+            try:
+                return list(self._sockets)
+            except RuntimeError:
+                # Before Python 3.14, a thread that opens a socket ends the iteration.
+                continue
 
     def _close_sockets_after(self, kind: Optional[Type[BaseException]]) -> None:
         """Closes all sockets at the end of a `with` block. `kind` is the type of the exception that leaves it."""
         if kind is None:
             self.close_sockets()
             return
-        for socket in list(self._sockets):
+        for socket in self._open_sockets():
             socket._close_after_error()
 
     def term(self) -> None:
