@@ -33,6 +33,8 @@ pub(crate) struct Burst {
     until: AtomicU64,
     /// True if the burst has lasted longer than the loop allows.
     long: AtomicBool,
+    /// True while the loop is to call `_turn`.
+    turning: AtomicBool,
 }
 
 impl Burst {
@@ -52,6 +54,7 @@ impl Burst {
             burst.until.store(nanos() + TURN_NANOS, Ordering::Relaxed);
             let turn = slf.getattr(intern!(slf.py(), "_turn"))?;
             event_loop.call_method1(intern!(slf.py(), "call_soon"), (turn,))?;
+            burst.turning.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -97,6 +100,7 @@ impl Burst {
             few: AtomicU32::new(FEW),
             until: AtomicU64::new(0),
             long: AtomicBool::new(false),
+            turning: AtomicBool::new(false),
         }
     }
 
@@ -141,8 +145,15 @@ impl Burst {
         self.calls.store(0, Ordering::Relaxed);
     }
 
+    /// Number of calls of `_turn` that wait in the loop.
+    #[getter]
+    fn turns(&self) -> u32 {
+        self.turning.load(Ordering::Relaxed).into()
+    }
+
     /// Called in the next turn of the loop after the clock started.
     fn _turn(&self) {
+        self.turning.store(false, Ordering::Relaxed);
         self.begin();
         if !self.long.swap(false, Ordering::Relaxed) {
             self.few.store(FEW, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 """Makes `zmq.asyncio.Socket` faster on any libzmq. `patch` replaces five of its methods.
 
 If pyzmq runs on the native backend, `backend._asyncio` replaces four more, which wait by the
-engine's descriptors in place of ZMQ_FD, and `_native.Burst` is the first fast path.
+engine's descriptors in place of ZMQ_FD, and `_native.Burst` is the first fast path. The `await` of
+the second one spins before it gives way, if the event loop has nothing else to do.
 
 The methods have two fast paths: a call that completes at once, and a single `recv` or
 `recv_multipart` that waits. They do the same steps as pyzmq in the same order, but read
@@ -15,7 +16,7 @@ of the loop. Its future is done nevertheless.
 
 import asyncio
 import sys
-from functools import partial, wraps
+from functools import wraps
 from time import monotonic
 
 from tautline_zmq import _library
@@ -184,17 +185,20 @@ def _cancel_again(task):
 class _Waiting(asyncio.Future):
     """The future of a call that waits. If it is cancelled, the call leaves its queue."""
 
+    __slots__ = ("queue",)
+
     def cancel(self, *arguments, **keywords):
         is_cancelled = super().cancel(*arguments, **keywords)
         if is_cancelled:
-            _leave(self.queue, self)
+            _leave(self)
         return is_cancelled
 
 
-def _leave(queue, future):
-    for event in queue:
+def _leave(future):
+    """Takes a call that waits out of its queue."""
+    for event in future.queue:
         if event.future is future:
-            queue.remove(event)
+            future.queue.remove(event)
             return
 
 
@@ -232,15 +236,70 @@ def _methods(cls, zmq, _future, has_args, is_native):
         self.__dict__["_burst"] = known
         return known
 
+    class Receiving(_Waiting):
+        """The future of a call that waits for a message. Its `await` spins before the task gives way."""
+
+        __slots__ = ("socket",)
+
+        def __await__(self):
+            if not self.done():
+                spin(self.socket, self)
+                if not self.done():
+                    self._asyncio_future_blocking = True
+                    yield self
+            return self.result()
+
+        __iter__ = __await__
+
+    Receiving.__name__ = Receiving.__qualname__ = "Future"
+
+    def spin(self, future):
+        """Receives the message of a call that waits alone, if it arrives while the event loop has nothing else to do."""
+        state, waiting = self.__dict__, self._recv_futures
+        watch, burst = state.get("_watch"), state.get("_burst")
+        if not (watch and burst and waiting) or not watch.is_alone(burst.turns):
+            return
+        if len(waiting) != 1 or self._state != POLLIN or _cancelled or running_loop() is not self._current_loop:
+            return
+        event = waiting[0]
+        if event.future is not future or event.kwargs["track"] or not event.kwargs["copy"]:
+            return
+        try:
+            # After a long burst, the loop takes a turn.
+            if burst.ends(self._current_loop) or not watch.spin(POLLIN):
+                return
+            message = try_receive(self, event)
+        except Exception:
+            message = None
+        if message is None:
+            # `_handle_events` reports an error.
+            watch.schedule()
+        else:
+            waiting.popleft()
+            state["_state"] = 0
+            if event.timer is not NoTimer:
+                event.timer.cancel()
+                future.remove_done_callback(_leave)
+            future.set_result(message)
+
+    def try_receive(self, event):
+        """Returns the message of a call, or `None` if none has arrived."""
+        socket = self._shadow_sock
+        return socket._try_recv() if event.kind == "recv" else socket._try_recv_multipart()
+
     def wait(self, waiting, kind, message, kwargs, timeout):
         """Queues a call and returns its future."""
         milliseconds = self._shadow_sock.get(timeout)
-        future = _Waiting(loop=running_loop())
+        if is_native and timeout is RCVTIMEO:
+            future = Receiving(loop=running_loop())
+            future.socket = self
+        else:
+            future = _Waiting(loop=running_loop())
         future.queue = waiting
         timer = NoTimer
         if milliseconds >= 0:
             timer = self._add_timeout(future, milliseconds * 1e-3)
-            future.add_done_callback(partial(_leave, waiting))
+            future.add_done_callback(_leave)
         waiting.append(FutureEvent(future=future, kind=kind, kwargs=kwargs, msg=message, timer=timer, **no_args))
         return future
 
@@ -402,9 +461,8 @@ def _methods(cls, zmq, _future, has_args, is_native):
         return transmit(self, "send_multipart", slow_send_multipart, msg_parts, flags, copy, track, kwargs)
 
     def handle_native(self, waiting, event):
-        socket = self._shadow_sock
         try:
-            message = socket._try_recv() if event.kind == "recv" else socket._try_recv_multipart()
+            message = try_receive(self, event)
         except Exception:
             return slow_handle_events(self)
         if message is not None:

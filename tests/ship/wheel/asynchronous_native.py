@@ -125,6 +125,101 @@ async def a_full_queue_and_a_poller_wait():
     close(push, pull)
 
 
+class Spin:
+    """Replaces the spins of a socket: calls `act` in place of waiting for the peer."""
+
+    def __init__(self, socket, act):
+        self.watch, self.act, self.count = socket._watch, act, 0
+        self.readiness, self.watch._readiness, self.watch._poll = self.watch._readiness, self, self.poll
+        # The calls so far are no long burst.
+        socket._burst.begin()
+
+    def poll(self, timeout):
+        """Only a spin polls the loop."""
+        self.count += 1
+        return []
+
+    def arm(self, events):
+        self.act()
+        return self.readiness.READY
+
+    def end(self):
+        self.watch._readiness = self.readiness
+
+    def __getattr__(self, name):
+        return getattr(self.readiness, name)
+
+
+async def waiting_pair():
+    """Returns a socket that has waited once, and a blocking one that sends to it."""
+    one, other = pair(zmq.PAIR, zmq.PAIR)
+    waiting = one.recv()
+    await other.send(b"first")
+    assert await waiting == b"first"
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return one, other, zmq.Socket.shadow(other.underlying)
+
+
+def shows_its_calls(loop):
+    return hasattr(loop, "_ready")
+
+
+@case
+async def a_message_that_comes_during_the_spin_needs_no_turn():
+    one, other, sender = await waiting_pair()
+    if shows_its_calls(asyncio.get_running_loop()):
+        for receive, expected, limit in ((one.recv, b"x", -1), (one.recv_multipart, [b"x"], -1), (one.recv, b"x", 60000)):
+            one.rcvtimeo = limit
+            waiting, late = receive(), []
+            asyncio.get_running_loop().call_later(0, late.append, None)
+            spin = Spin(one, lambda: sender.send(b"x"))
+            assert await waiting == expected
+            assert spin.count == 1 and not late and not one._recv_futures and not one._state
+            spin.end()
+            while not late:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    close(other, one)
+
+
+@case
+async def a_task_does_not_spin_if_the_loop_has_other_work():
+    one, other, sender = await waiting_pair()
+    waiting, counts = one.recv(), []
+
+    def work():
+        counts.append(spin.count)
+        spin.end()
+        sender.send(b"x")
+
+    spin = Spin(one, lambda: None)
+    asyncio.get_running_loop().call_soon(work)
+    assert await waiting == b"x"
+    assert counts == [0], counts
+    close(other, one)
+
+
+@case
+async def spins_that_succeed_give_way():
+    one, other, sender = await waiting_pair()
+    if shows_its_calls(asyncio.get_running_loop()):
+        sent, got, seen = [], [], []
+
+        def act():
+            if len(sent) == len(got):
+                sent.append(None)
+                sender.send(b"x")
+
+        spin = Spin(one, act)
+        asyncio.get_running_loop().call_later(0, lambda: seen.append(len(got)))
+        for _ in range(100):
+            got.append(await one.recv())
+        assert seen and seen[0] > 0, seen
+        spin.end()
+    close(other, one)
+
+
 @case
 async def closed_sockets_leave_nothing():
     async def once():

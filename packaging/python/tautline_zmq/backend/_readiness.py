@@ -4,6 +4,9 @@ A `Watch` belongs to one socket and one loop, and registers one descriptor with 
 wait stand in the queues of zmq.asyncio (`_asyncio`).
 """
 
+import select
+from collections import deque
+
 from tautline_zmq._native import Readiness
 
 _READY = Readiness.READY
@@ -16,7 +19,7 @@ class Watch:
     The loop calls `ready` when the program should try its operation again, and then `arm`.
     """
 
-    __slots__ = ("_loop", "_ready", "_readiness", "_soon")
+    __slots__ = ("_calls", "_loop", "_poll", "_ready", "_readiness", "_soon")
 
     def __init__(self, socket, loop, ready):
         self._readiness = Readiness(socket)
@@ -24,6 +27,16 @@ class Watch:
         self._ready = ready
         self._soon = None
         loop.add_reader(self._readiness.fileno(), self._on_event)
+        # The calls that the loop makes in this turn or the next one, and a function that returns the ready descriptors of the loop.
+        # Other loops, such as uvloop, do not show them.
+        self._calls = getattr(loop, "_ready", None)
+        descriptor = getattr(getattr(loop, "_selector", None), "fileno", None)
+        if isinstance(self._calls, deque) and descriptor:
+            poll = select.poll()
+            poll.register(descriptor(), select.POLLIN)
+            self._poll = poll.poll
+        else:
+            self._calls = None
 
     def arm(self, events):
         """Waits for POLLIN or POLLOUT, or both. Returns true if the program should try again now."""
@@ -31,6 +44,23 @@ class Watch:
         if state == _SOON:
             self.schedule()
         return state == _READY
+
+    def is_alone(self, own):
+        """True if the loop has no other calls to make. `own` is the number of calls that need not be made soon."""
+        return self._calls is not None and len(self._calls) <= own + (self._soon is not None)
+
+    def spin(self, events):
+        """Spins until the loop has an event, or the engine's wait rule ends the spin.
+
+        Returns true if the program should try again now. Otherwise, the loop will call `ready`.
+        """
+        # Each poll releases the interpreter lock, too.
+        while not self._poll(0):
+            state = self._readiness.arm(events)
+            if state != _SOON:
+                return state == _READY
+        # It may be an event of this socket.
+        return self._soon is not None or self.arm(events)
 
     def schedule(self):
         """Calls `ready` in the next turn of the loop."""
