@@ -20,11 +20,6 @@ pub(crate) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), ProtocolErr
     reserved.map_err(|_| ProtocolError::NoMemory)
 }
 
-/// Reserves room for exactly `bytes` more bytes.
-pub(crate) fn reserve_exact(out: &mut Vec<u8>, bytes: usize) -> Result<(), ProtocolError> {
-    out.try_reserve_exact(bytes).map_err(|_| ProtocolError::NoMemory)
-}
-
 /// Appends `bytes`.
 pub(crate) fn extend(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), ProtocolError> {
     reserve(out, bytes.len())?;

@@ -2,15 +2,13 @@
 //!
 //! On the wire a MESSAGE is a frame without flags. Its body is the name, a short nonce and a box,
 //! and the box holds a flags octet and the body of the plain frame. A frame can be opened only when
-//! it is complete, so its parts are kept until then. They are kept where the output frame needs
-//! them: each byte is copied once, and the box is sealed or opened in place. Memory for the peer's
-//! frames grows with the bytes that have arrived, never with the announced size, and the size is
-//! checked at the header.
+//! it is complete, so its parts are kept until then. Kept memory grows with the bytes that have
+//! arrived, never with the announced size, and the size is checked at the header.
 
 use super::nacl::{BoxKey, PrefixKey, TAG};
 use crate::error::{ProtocolError, Violation};
 use crate::frame::{self, COMMAND, Header, MAX_HEADER, MORE};
-use crate::memory::{extend, reserve, reserve_exact};
+use crate::memory::{extend, reserve};
 use crate::stage::Stage;
 
 /// Nonce prefix of frames from a client.
@@ -19,10 +17,8 @@ pub(super) const CLIENT_PREFIX: &[u8; 16] = b"CurveZMQMESSAGEC";
 pub(super) const SERVER_PREFIX: &[u8; 16] = b"CurveZMQMESSAGES";
 
 const NAME: &[u8] = b"\x07MESSAGE";
-/// Number of bytes before the content of a box: name, nonce and tag.
-const LEAD: usize = NAME.len() + 8 + TAG;
-/// Number of bytes by which a sealed body is longer than the plain one: the lead, and the flags.
-const OVERHEAD: usize = LEAD + 1;
+/// Number of bytes by which a sealed body is longer than the plain one: name, nonce, tag, flags.
+const OVERHEAD: usize = NAME.len() + 8 + TAG + 1;
 /// Flags inside the box.
 const BOXED_MORE: u8 = 1;
 const BOXED_COMMAND: u8 = 2;
@@ -35,13 +31,13 @@ pub(super) struct Traffic {
     /// Counter of the last nonce used; never used again. When the counter is exhausted, sending
     /// stops.
     sent: u64,
-    outward: PartialFrame,
+    outward: FrameAssembler,
     /// True if there was no memory for a frame to be sealed.
     exhausted: bool,
     open_key: PrefixKey,
     /// Last counter received. Only greater counters are accepted.
     heard: u64,
-    inward: PartialFrame,
+    inward: FrameAssembler,
     max_msg_size: Option<u64>,
 }
 
@@ -54,7 +50,7 @@ impl Traffic {
         (open_prefix, heard): (&[u8; 16], u64),
         max_msg_size: Option<u64>,
     ) -> Self {
-        let (outward, inward) = (PartialFrame::default(), PartialFrame::default());
+        let (outward, inward) = (FrameAssembler::default(), FrameAssembler::default());
         let (seal_key, open_key) = (key.with_prefix(seal_prefix), key.with_prefix(open_prefix));
         Self { seal_key, sent, outward, exhausted: false, open_key, heard, inward, max_msg_size }
     }
@@ -63,12 +59,21 @@ impl Traffic {
 impl Stage for Traffic {
     fn seal(&mut self, mut plain: &[u8], out: &mut Vec<u8>) {
         while !self.exhausted {
-            match self.seal_next(&mut plain, out) {
-                Ok(true) => {}
+            // The queue's own frames are well formed. After a malformed frame, all later frames
+            // would be unreadable.
+            let sealed = match self.outward.next(&mut plain, |_| Ok(())) {
+                Ok(Some((header, body))) => {
+                    let Some(number) = self.sent.checked_add(1) else { return };
+                    self.sent = number;
+                    seal_frame(&self.seal_key, number, &header, body, out)
+                }
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            match sealed {
+                Ok(()) => {}
                 Err(ProtocolError::NoMemory) => self.exhausted = true,
-                // The queue's own frames are well formed. After a malformed frame, all later frames
-                // would be unreadable.
-                Ok(false) | Err(_) => return,
+                Err(_) => return,
             }
         }
     }
@@ -78,146 +83,80 @@ impl Stage for Traffic {
     }
 
     fn open(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        while self.open_next(&mut wire, out)? {}
+        let max_msg_size = self.max_msg_size;
+        while let Some((_, sealed)) =
+            self.inward.next(&mut wire, |header| judge_size(header, max_msg_size))?
+        {
+            let mut rest = sealed;
+            if super::take(&mut rest) != Some(NAME.first_chunk::<8>().unwrap_or(&[0; 8])) {
+                return Err(Violation::UnexpectedCommand.into());
+            }
+            let number = super::take::<8>(&mut rest).ok_or(Violation::MalformedMessage)?;
+            let tag = super::take::<TAG>(&mut rest).ok_or(Violation::MalformedMessage)?;
+            let number = u64::from_be_bytes(*number);
+            if number <= self.heard {
+                return Err(Violation::NonceOrder.into());
+            }
+            open_frame(&self.open_key, number, tag, rest, out)?;
+            self.heard = number;
+        }
         Ok(())
     }
 
     fn buffered(&self) -> usize {
-        self.outward.arrived + self.inward.arrived
+        self.outward.held.len() + self.inward.held.len()
     }
 }
 
-impl Traffic {
-    /// Seals the next frame. Returns false if the frame needs more bytes, or no nonce is left.
-    fn seal_next(&mut self, plain: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, ProtocolError> {
-        let partial = &mut self.outward;
-        if partial.is_empty()
-            && let Some((header, body)) = split_frame(plain, |_| Ok(()))?
-        {
-            let Some(number) = self.sent.checked_add(1) else { return Ok(false) };
-            self.sent = number;
-            let start = out.len();
-            begin_sealed(number, &header, out)?;
-            out.extend_from_slice(body);
-            finish_sealed(&self.seal_key, number, &mut out[start..], 1 + body.len());
-            return Ok(true);
-        }
-        if partial.frame.is_empty() {
-            let Some(header) = partial.take_head(plain, 0, |_| Ok(()))? else { return Ok(false) };
-            let Some(number) = self.sent.checked_add(1) else { return Ok(false) };
-            begin_sealed(number, &header, &mut partial.frame)?;
-            self.sent = number;
-            partial.missing = header.body_len;
-            partial.content_at = partial.frame.len() - 1;
-        }
-        if !partial.take_body(plain)? {
-            return Ok(false);
-        }
-        let content_len = partial.frame.len() - partial.content_at;
-        finish_sealed(&self.seal_key, self.sent, &mut partial.frame, content_len);
-        partial.hand_over(out)?;
-        Ok(true)
-    }
-
-    /// Opens the next frame. Returns false if the frame needs more bytes.
-    fn open_next(&mut self, wire: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, ProtocolError> {
-        let max_msg_size = self.max_msg_size;
-        let judge = |header: &Header| judge_size(header, max_msg_size);
-        let (partial, heard, key) = (&mut self.inward, self.heard, &self.open_key);
-        if partial.is_empty()
-            && let Some((_, sealed)) = split_frame(wire, judge)?
-        {
-            let (lead, content) = sealed.split_first_chunk().ok_or(Violation::MalformedMessage)?;
-            let start = out.len();
-            let opened = begin_plain(content.len() as u64, content.len(), out).and_then(|_| {
-                out.extend_from_slice(content);
-                finish_plain(key, heard, lead, &mut out[start..], content.len())
-            });
-            if opened.is_err() {
-                out.truncate(start);
-            }
-            self.heard = opened?;
-            return Ok(true);
-        }
-        if partial.frame.is_empty() {
-            let Some(header) = partial.take_head(wire, LEAD, judge)? else { return Ok(false) };
-            partial.missing = header.body_len.checked_sub(LEAD as u64).ok_or(Violation::MalformedMessage)?;
-            partial.content_at = begin_plain(partial.missing, 0, &mut partial.frame)?;
-        }
-        if !partial.take_body(wire)? {
-            return Ok(false);
-        }
-        let content_len = partial.frame.len() - partial.content_at;
-        let lead = partial.head.last_chunk().ok_or(Violation::MalformedMessage)?;
-        self.heard = finish_plain(key, heard, lead, &mut partial.frame, content_len)?;
-        partial.hand_over(out)?;
-        Ok(true)
-    }
-}
-
-/// Appends a sealed frame up to the flags in its box, and reserves room for the body.
-fn begin_sealed(number: u64, header: &Header, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+fn seal_frame(
+    key: &PrefixKey,
+    number: u64,
+    header: &Header,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
     let more = if header.more() { BOXED_MORE } else { 0 };
     let command = if header.is_command() { BOXED_COMMAND } else { 0 };
-    let body_len = usize::try_from(header.body_len).unwrap_or(usize::MAX);
-    reserve(out, body_len.saturating_add(MAX_HEADER + OVERHEAD))?;
-    frame::append_header(out, 0, OVERHEAD as u64 + header.body_len);
+    reserve(out, MAX_HEADER + OVERHEAD + body.len())?;
+    frame::append_header(out, 0, (OVERHEAD + body.len()) as u64);
     out.extend_from_slice(NAME);
     out.extend_from_slice(&number.to_be_bytes());
+    let start = out.len();
     out.extend_from_slice(&[0; TAG]);
     out.push(more | command);
+    out.extend_from_slice(body);
+    let (tag, content) = out[start..].split_at_mut(TAG);
+    tag.copy_from_slice(&key.seal_in_place(number, content));
     Ok(())
 }
 
-/// Seals the content, which is the end of `frame`.
-fn finish_sealed(key: &PrefixKey, number: u64, frame: &mut [u8], content_len: usize) {
-    let (start, content) = frame.split_at_mut(frame.len() - content_len);
-    let tag = key.seal_in_place(number, content);
-    if let Some(place) = start.last_chunk_mut() {
-        *place = tag;
-    }
-}
-
-/// Appends the space of a plain frame's header, except its last octet, and reserves room for the
-/// `arrived` bytes of the content. The content follows: the flags take the place of that last octet,
-/// so the box is opened in its final place. Returns the position of the content.
-fn begin_plain(content_len: u64, arrived: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
-    let body_len = content_len.checked_sub(1).ok_or(Violation::MalformedMessage)?;
-    let mut header = [0; MAX_HEADER];
-    let header_len = frame::encode_header(0, body_len, &mut header);
-    reserve(out, header_len + arrived)?;
-    out.extend_from_slice(&header[..header_len - 1]);
-    Ok(out.len())
-}
-
-/// Opens the content, which is the end of `frame`, and writes the header. Returns the number of the
-/// frame.
-fn finish_plain(
+/// Appends the plain frame. The box is opened in its final place: the flags octet lies at the end
+/// of the header's space, and the header overwrites it.
+fn open_frame(
     key: &PrefixKey,
-    heard: u64,
-    lead: &[u8; LEAD],
-    frame: &mut [u8],
-    content_len: usize,
-) -> Result<u64, ProtocolError> {
-    let mut rest = &lead[..];
-    if super::take(&mut rest) != Some(NAME.first_chunk::<8>().unwrap_or(&[0; 8])) {
-        return Err(Violation::UnexpectedCommand.into());
+    number: u64,
+    tag: &[u8; TAG],
+    sealed: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let body_len = sealed.len().checked_sub(1).ok_or(Violation::MalformedMessage)?;
+    let mut header = [0; MAX_HEADER];
+    let header_len = frame::encode_header(0, body_len as u64, &mut header);
+    let start = out.len();
+    reserve(out, header_len + body_len)?;
+    out.extend_from_slice(&header[..header_len - 1]);
+    out.extend_from_slice(sealed);
+    let flags_at = start + header_len - 1;
+    if let Err(error) = key.open_in_place(number, tag, &mut out[flags_at..]) {
+        out.truncate(start);
+        return Err(error);
     }
-    let number = super::take::<8>(&mut rest).ok_or(Violation::MalformedMessage)?;
-    let tag = super::take::<TAG>(&mut rest).ok_or(Violation::MalformedMessage)?;
-    let number = u64::from_be_bytes(*number);
-    if number <= heard {
-        return Err(Violation::NonceOrder.into());
-    }
-    let flags_at = frame.len() - content_len;
-    key.open_in_place(number, tag, &mut frame[flags_at..])?;
-    let boxed = frame[flags_at];
+    let boxed = out[flags_at];
     let more = if boxed & BOXED_MORE != 0 { MORE } else { 0 };
     let command = if boxed & BOXED_COMMAND != 0 { COMMAND } else { 0 };
-    let mut header = [0; MAX_HEADER];
-    let header_len = frame::encode_header(more | command, content_len as u64 - 1, &mut header);
-    frame[..header_len].copy_from_slice(&header[..header_len]);
-    Ok(number)
+    let header_len = frame::encode_header(more | command, body_len as u64, &mut header);
+    out[start..start + header_len].copy_from_slice(&header[..header_len]);
+    Ok(())
 }
 
 fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), ProtocolError> {
@@ -230,93 +169,66 @@ fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Protocol
     }
 }
 
-/// An output frame, built while its input arrives in pieces.
+/// Assembles whole frames from a stream that arrives in pieces.
 #[derive(Default)]
-struct PartialFrame {
-    /// Header of the input, and the first bytes of its body that the output lacks.
-    head: Vec<u8>,
-    /// The output. Empty until the head is complete.
-    frame: Vec<u8>,
-    /// Position of the content of the box in `frame`.
-    content_at: usize,
-    /// Number of bytes of the body that have not arrived.
-    missing: u64,
-    /// Number of bytes of the input that have arrived.
-    arrived: usize,
+struct FrameAssembler {
+    /// The beginning of an incomplete frame. If `whole` is set: a whole frame that the caller has
+    /// borrowed.
+    held: Vec<u8>,
+    whole: bool,
 }
 
-impl PartialFrame {
-    fn is_empty(&self) -> bool {
-        self.arrived == 0
-    }
-
-    /// Takes the header and `lead` bytes after it. Returns the header if all have arrived. `judge`
-    /// sees the header before any part of the body is kept.
-    fn take_head(
-        &mut self,
-        bytes: &mut &[u8],
-        lead: usize,
+impl FrameAssembler {
+    /// Returns the next whole frame, from `bytes` alone or from the held bytes and `bytes`, and
+    /// advances `bytes`. Returns `None` if it now holds all bytes. `judge` sees each header before
+    /// any part of the body is kept.
+    fn next<'a, 'b: 'a>(
+        &'a mut self,
+        bytes: &mut &'b [u8],
         judge: impl Fn(&Header) -> Result<(), ProtocolError>,
-    ) -> Result<Option<Header>, ProtocolError> {
-        // The header octet by octet, at most nine.
+    ) -> Result<Option<(Header, &'a [u8])>, ProtocolError> {
+        if std::mem::take(&mut self.whole) {
+            self.held.clear();
+            self.held.shrink_to(KEPT);
+        }
+        if self.held.is_empty() {
+            if let Some(header) = frame::decode_header(bytes)? {
+                judge(&header)?;
+                if let Some((body, rest)) = split(bytes, &header) {
+                    *bytes = rest;
+                    return Ok(Some((header, body)));
+                }
+            }
+            extend(&mut self.held, bytes)?;
+            *bytes = &[];
+            return Ok(None);
+        }
+        // Read the header octet by octet, at most nine, and then as much of the body as has
+        // arrived.
         let header = loop {
-            if let Some(header) = frame::decode_header(&self.head)? {
+            if let Some(header) = frame::decode_header(&self.held)? {
                 break header;
             }
             let Some((&octet, rest)) = bytes.split_first() else { return Ok(None) };
-            self.head.push(octet);
-            self.arrived += 1;
+            self.held.push(octet);
             *bytes = rest;
         };
         judge(&header)?;
-        let missing = (header.header_len + lead).saturating_sub(self.head.len());
+        let total = (header.header_len as u64).saturating_add(header.body_len);
+        let missing = usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(self.held.len());
         let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
-        self.head.extend_from_slice(piece);
-        self.arrived += piece.len();
+        extend(&mut self.held, piece)?;
         *bytes = rest;
-        Ok((piece.len() == missing).then_some(header))
-    }
-
-    /// Takes bytes of the body. Returns true if all have arrived.
-    fn take_body(&mut self, bytes: &mut &[u8]) -> Result<bool, ProtocolError> {
-        let missing = usize::try_from(self.missing).unwrap_or(usize::MAX);
-        let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
-        if piece.len() == missing {
-            // The last piece needs no spare capacity after it.
-            reserve_exact(&mut self.frame, missing)?;
+        if piece.len() < missing {
+            return Ok(None);
         }
-        extend(&mut self.frame, piece)?;
-        self.missing -= piece.len() as u64;
-        self.arrived += piece.len();
-        *bytes = rest;
-        Ok(self.missing == 0)
-    }
-
-    /// Appends the frame to `out`. If `out` is empty, they change places and no byte is copied.
-    fn hand_over(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if out.is_empty() {
-            std::mem::swap(&mut self.frame, out);
-        } else {
-            extend(out, &self.frame)?;
-        }
-        self.head.clear();
-        self.frame.clear();
-        self.frame.shrink_to(KEPT);
-        self.arrived = 0;
-        Ok(())
+        self.whole = true;
+        Ok(Some((header, &self.held[header.header_len..])))
     }
 }
 
-/// Splits off the first frame, if all of it has arrived. `judge` sees its header as soon as that
-/// has arrived.
-fn split_frame<'a>(
-    bytes: &mut &'a [u8],
-    judge: impl Fn(&Header) -> Result<(), ProtocolError>,
-) -> Result<Option<(Header, &'a [u8])>, ProtocolError> {
-    let Some(header) = frame::decode_header(bytes)? else { return Ok(None) };
-    judge(&header)?;
-    let Ok(body_len) = usize::try_from(header.body_len) else { return Ok(None) };
-    let Some((body, rest)) = bytes[header.header_len..].split_at_checked(body_len) else { return Ok(None) };
-    *bytes = rest;
-    Ok(Some((header, body)))
+/// Splits a complete frame into its body and the bytes after it.
+fn split<'a>(bytes: &'a [u8], header: &Header) -> Option<(&'a [u8], &'a [u8])> {
+    let body_len = usize::try_from(header.body_len).ok()?;
+    bytes.get(header.header_len..)?.split_at_checked(body_len)
 }
