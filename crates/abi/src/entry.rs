@@ -43,8 +43,8 @@ pub(crate) struct SocketBody {
     // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
     /// Number of sockets that this slot has held. Distinguishes a socket from its successors.
-    // Relaxed: own: written before the handle is published. A reader checks `is_in_use` first, which
-    // makes it visible.
+    // Relaxed: own: written before the handle is published. A reader checks `is_in_use` first,
+    // which makes it visible.
     generation: AtomicU32,
     /// Ends the call of another thread. Present while the handle is valid. The closing thread takes
     /// it.
