@@ -52,6 +52,11 @@ pub(crate) struct Calibration {
     pub(crate) ping_pong_us: f64,
 }
 
+/// Metric of the messages, or round trips, per second.
+pub(crate) const RATE: &str = "messages_per_second";
+/// Metric of the processor time per message: user and system time of all threads at both ends.
+pub(crate) const PROCESSOR: &str = "processor_us";
+
 /// Runs one cell once on one peer, in an environment.
 pub(crate) fn run(
     peer: &Peer,
@@ -91,7 +96,7 @@ pub(crate) fn run(
         command.env("LD_LIBRARY_PATH", directory);
     }
     let line = first_line(&mut command, timeout_s + 5, stderr)?;
-    let sample: Sample = parse(&line)?;
+    let mut sample: Sample = parse(&line)?;
     if let Some((_, wanted)) = &peer.library
         && Path::new(&sample.library) != wanted
     {
@@ -100,7 +105,19 @@ pub(crate) fn run(
     if sample.seconds <= 0.0 || sample.metrics.is_empty() {
         return Err(failure("it reported no time".to_owned()));
     }
+    derive_metrics(cell, &mut sample);
     Ok(sample)
+}
+
+/// Adds the metrics that follow from the others: the processor time per message, and the rate of round trips.
+fn derive_metrics(cell: &Cell, sample: &mut Sample) {
+    let messages = sample.messages as f64;
+    if cell.has_processor_time() && sample.messages > 0 && sample.cpu_seconds > 0.0 {
+        sample.metrics.insert(PROCESSOR.to_owned(), sample.cpu_seconds / messages * 1e6);
+    }
+    if cell.is_round_trip() {
+        sample.metrics.entry(RATE.to_owned()).or_insert(messages / sample.seconds);
+    }
 }
 
 /// Measures the machine: all of it, or the cache line only.
