@@ -239,4 +239,25 @@ mod tests {
         let line = "{\"ok\":false,\"unsupported\":true,\"error\":\"no inproc\"}";
         assert!(parse::<Sample>(line).unwrap_err().unsupported);
     }
+
+    fn derived(pattern: &str, metrics: &str) -> BTreeMap<String, f64> {
+        let cell = serde_json::json!({"pattern": pattern, "transport": "tcp", "size": 64, "api": "buffers",
+            "processes": 1, "subscribers": 1});
+        let line = format!(
+            "{{\"ok\":true,\"messages\":4,\"seconds\":2,\"cpu_seconds\":1,\"lost\":0,\"reordered\":0,\"corrupted\":0,\
+             \"metrics\":{metrics}}}"
+        );
+        let mut sample = parse::<Sample>(&line).unwrap();
+        derive_metrics(&serde_json::from_value(cell).unwrap(), &mut sample);
+        sample.metrics
+    }
+
+    #[test]
+    fn processor_time_and_rate_of_round_trips_are_derived() {
+        let metrics = derived("req_rep", "{\"p50_us\":7}");
+        assert_eq!((metrics[RATE], metrics[PROCESSOR], metrics["p50_us"]), (2.0, 250_000.0, 7.0));
+        assert_eq!(derived("push_pull", "{\"messages_per_second\":9}")[RATE], 9.0);
+        // Its sender spins until a message is due.
+        assert_eq!(derived("latency", "{\"p50_us\":7}").len(), 1);
+    }
 }

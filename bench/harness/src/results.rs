@@ -730,6 +730,12 @@ mod tests {
     }
 
     #[test]
+    fn only_rates_of_messages_have_megabytes() {
+        assert!(is_message_rate("messages_per_second") && is_message_rate("echoes_per_second"));
+        assert!(!is_message_rate("connections_per_second") && !is_message_rate("p50_us"));
+    }
+
+    #[test]
     fn wins_name_their_group_in_json() {
         let figures = [figure(0, &[1.0])];
         let wins = wins_of(&figures, &[ratio(&figures[0], (2.0, 3.0))], &["x".to_owned()]);

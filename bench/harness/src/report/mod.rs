@@ -99,7 +99,7 @@ fn cards(results: &Results, library: &str) -> String {
     let mut html = String::from("<div class=\"cards\">\n");
     if !rates.is_empty() {
         let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::is_sound);
-        let won = rates.iter().filter(|r| r.won()).filter(sound).count();
+        let won = rates.iter().filter(|r| r.won() && !r.is_wide()).filter(sound).count();
         // A cell without a ratio has failed: it counts as not won.
         let all = results.cells.iter().filter(|f| f.library == library && f.metric == RATE).count();
         let class = if won == all { "good" } else { "" };
