@@ -270,6 +270,7 @@ impl Ratio {
     pub(crate) fn standing_text(&self) -> String {
         let standing = self.standing().word();
         match self.standing() {
+            Standing::Open if self.pairs.len() == 1 => format!("{standing}: 1 pair"),
             Standing::Open if self.pairs.len() < 3 => format!("{standing}: {} pairs", self.pairs.len()),
             Standing::Open if self.is_wide() => {
                 format!("{standing}: \u{b1}{:.0} %", self.half_width_percent().ceil())
@@ -727,6 +728,8 @@ mod tests {
         assert_eq!((wins.won, wins.beyond_doubt, wins.open, wins.lost), (1, 1, 3, 0));
         ratios[1].pairs.truncate(2);
         assert_eq!(ratios[1].standing_text(), "open: 2 pairs");
+        ratios[1].pairs.truncate(1);
+        assert_eq!(ratios[1].standing_text(), "open: 1 pair");
     }
 
     #[test]
