@@ -2,10 +2,11 @@
 //! table, `results.json` and `report.html`.
 //!
 //! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
-//! and the lengths of the runs, `results` turns the runs into figures, `table`, `report` and `markdown` show
-//! them. `bench/README.md` describes the measurements. `environment` creates and removes the environment of a
-//! cell, `environment_table` is their table, `ablate` compares Tautline with itself. If a message was lost,
-//! reordered or corrupted, or a run failed, the exit code is 1, after the report is written.
+//! and the lengths of the runs, `results` turns the runs into figures, `wins` counts the won cells, `table`,
+//! `report` and `markdown` show them. `bench/README.md` describes the measurements. `environment` creates and
+//! removes the environment of a cell, `environment_table` is their table, `ablate` compares Tautline with
+//! itself. If a message was lost, reordered or corrupted, or a run failed, the exit code is 1, after the
+//! report is written.
 #![forbid(unsafe_code)]
 
 mod ablate;
@@ -24,6 +25,7 @@ mod scenario;
 mod schedule;
 mod statistics;
 mod table;
+mod wins;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
