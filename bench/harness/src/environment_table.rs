@@ -79,13 +79,13 @@ fn entry<'a>(
 }
 
 impl CellResult<'_> {
-    /// Formats a ratio: `1.23x won`.
+    /// Formats a ratio: `1.23x won`, or with the reason why it is open: `1.23x open: holds 1`.
     pub(crate) fn short(&self) -> String {
         match self {
             Self::None => "-".to_owned(),
             Self::Absent => "not there".to_owned(),
             Self::Failed => "FAILED".to_owned(),
-            Self::Ratio(ratio) => format!("{}x {}", ratio_text(ratio.ratio), ratio.standing().word()),
+            Self::Ratio(ratio) => format!("{}x {}", ratio_text(ratio.ratio), ratio.standing_text()),
         }
     }
 
@@ -137,7 +137,8 @@ mod tests {
         json!({
             "pattern": "push_pull", "transport": "tcp", "size": 64, "api": "buffers", "processes": 2, "subscribers": 1,
             "environment": environment, "library": library, "metric": "messages_per_second",
-            "median": 1.0, "min": 1.0, "max": 1.0, "runs": 3, "failed": 0, "cpu_seconds_per_million_messages": 0.0,
+            "median": 675000.0, "min": 1.0, "max": 1.0, "runs": 3, "failed": 0, "cpu_seconds_per_million_messages": 0.0,
+            "megabytes_per_second": 43.2,
             "lost": lost, "reordered": 0, "corrupted": 0, "samples": [1.0], "counts": [1], "errors": []
         })
     }
@@ -149,6 +150,7 @@ mod tests {
         ratio["pairs"] = json!([1.0, 1.0, 1.0]);
         ratio["median_of_pairs"] = json!(1.0);
         ratio["states"] = json!([]);
+        ratio["compared"] = json!([675_000.0, 675_000.0]);
         ratio
     }
 
@@ -192,13 +194,21 @@ mod tests {
 
     #[test]
     fn every_report_has_the_table_and_why_an_environment_is_not_there() {
-        let results = results();
+        let mut results = results();
+        results.ratios[1].widest_percent = Some(2);
         for text in [
             crate::table::text(&results),
             crate::report::html(&results),
             crate::markdown::text(std::slice::from_ref(&results)),
         ] {
-            for part in ["1.20x won", "0.80x lost", "no netem", "far (110 ns and more) in 1"] {
+            for part in [
+                "1.20x won",
+                "0.80x lost",
+                "1.01x open: \u{b1}3 %",
+                "no netem",
+                "far (110 ns and more) in 1",
+                "43.2",
+            ] {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }

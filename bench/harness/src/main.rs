@@ -2,10 +2,11 @@
 //! table, `results.json` and `report.html`.
 //!
 //! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
-//! and the lengths of the runs, `results` turns the runs into figures, `table`, `report` and `markdown` show
-//! them. `bench/README.md` describes the measurements. `environment` creates and removes the environment of a
-//! cell, `environment_table` is their table, `ablate` compares Tautline with itself. If a message was lost,
-//! reordered or corrupted, or a run failed, the exit code is 1, after the report is written.
+//! and the lengths of the runs, `results` turns the runs into figures, `wins` counts the won cells, `table`,
+//! `report` and `markdown` show them. `bench/README.md` describes the measurements. `environment` creates and
+//! removes the environment of a cell, `environment_table` is their table, `ablate` compares Tautline with
+//! itself. If a message was lost, reordered or corrupted, or a run failed, the exit code is 1, after the
+//! report is written.
 #![forbid(unsafe_code)]
 
 mod ablate;
@@ -24,6 +25,7 @@ mod scenario;
 mod schedule;
 mod statistics;
 mod table;
+mod wins;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,6 +42,7 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   --only KEY=VALUE,.. only these cells: pattern, transport, size, api, processes, subscribers,
                       environment, or an option of the pattern; a repeated key accepts either value
   --pairs N           number of pairs, instead of the scenario's
+  --most-pairs N      runs open cells again until they are decided or have N pairs
   --millis N          duration of timed cells, instead of the scenario's
   --quick             3 pairs of half the time each; takes two minutes for one environment
   --peer 'NAME [VARIABLE=VALUE]..'
@@ -71,6 +74,7 @@ pub(crate) struct Arguments {
     out: PathBuf,
     only: Vec<(String, String)>,
     pairs: Option<u32>,
+    most_pairs: Option<u32>,
     millis: Option<u64>,
     quick: bool,
     /// Peers in place of the scenario's.
@@ -105,6 +109,7 @@ fn parse() -> Result<Command, lexopt::Error> {
         out: PathBuf::from("target/bench"),
         only: Vec::new(),
         pairs: None,
+        most_pairs: None,
         millis: None,
         quick: false,
         named: Vec::new(),
@@ -121,6 +126,7 @@ fn parse() -> Result<Command, lexopt::Error> {
             Long("peers") => arguments.peers = parser.value()?.into(),
             Long("out") => arguments.out = parser.value()?.into(),
             Long("pairs") => arguments.pairs = Some(parser.value()?.parse()?),
+            Long("most-pairs") => arguments.most_pairs = Some(parser.value()?.parse()?),
             Long("millis") => arguments.millis = Some(parser.value()?.parse()?),
             Long("quick") => arguments.quick = true,
             Long("peer") => arguments.named.push(parser.value()?.string()?),
@@ -246,8 +252,14 @@ impl Job {
         }
         std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
         let pairs = if arguments.quick { scenario.pairs.min(3) } else { scenario.pairs };
+        let pairs = arguments.pairs.unwrap_or(pairs).max(1);
+        // A number of pairs on the command line is exact, unless that also has the largest number.
+        let growing = arguments.pairs.is_none() && !arguments.quick;
+        let most_pairs = arguments.most_pairs.or(scenario.most_pairs.filter(|_| growing));
         let plan = schedule::Plan {
-            pairs: arguments.pairs.unwrap_or(pairs).max(1),
+            pairs,
+            most_pairs: most_pairs.unwrap_or(pairs).max(pairs),
+            widest_percent: scenario.widest_percent,
             target_ms: halved(scenario.target_ms),
             timeout_s: scenario.timeout_s,
             calibration_ms: scenario.calibration_ms,
@@ -265,7 +277,7 @@ impl Job {
         interrupt::check()?;
         for environment in made.iter().map(|made| &made.environment) {
             if let Some(reason) = &environment.absent {
-                println!("not available: {}: {reason}", environment.name);
+                println!("not there: {}: {reason}", environment.name);
                 cells.retain(|cell| cell.environment != environment.name);
             }
         }

@@ -5,7 +5,7 @@ use crate::environment_table;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
-use crate::table::{losses, ratio_text, three, unit, value};
+use crate::table::{losses, megabytes, ratio_text, three, unit, value};
 
 /// Returns all tables, each pattern's under a heading, in the order of their first appearance.
 pub(crate) fn text(all: &[Results]) -> String {
@@ -33,8 +33,50 @@ pub(crate) fn text(all: &[Results]) -> String {
         }
         text.push('\n');
     }
+    for results in all {
+        text += &wins(results);
+    }
     for results in all.iter().filter(|results| environment_table::is_of_interest(results)) {
         text += &by_environment(results);
+    }
+    text
+}
+
+/// Returns the number of won cells by pattern and by transport, and the headline of the processor time.
+fn wins(results: &Results) -> String {
+    if results.wins.is_empty() {
+        return String::new();
+    }
+    let title =
+        |name: &str| results.libraries.iter().find(|l| l.name == name).map_or("", |l| l.title.as_str());
+    let mut text = "### Cells won\n\n| | library | metric | cells | won | beyond doubt | open | lost |\n\
+                    |---|---|---|--:|--:|--:|--:|--:|\n"
+        .to_owned();
+    for wins in &results.wins {
+        text += &format!(
+            "| {} | {} | {} | {} | {} ({}) | {} | {} | {} |\n",
+            wins.group.title(),
+            title(&wins.library),
+            unit(&wins.metric).0.replace('_', " "),
+            wins.cells,
+            wins.won,
+            wins.rate(),
+            wins.beyond_doubt,
+            wins.open,
+            wins.lost
+        );
+    }
+    text.push('\n');
+    for subject in results.libraries.iter().skip(1) {
+        if let Some((middle, low, high)) = results.processor_ratio(&subject.name) {
+            text += &format!(
+                "Processor time per message: {} is {}x as good, median of the cells ({}x to {}x).\n\n",
+                subject.title,
+                three(middle),
+                three(low),
+                three(high)
+            );
+        }
     }
     text
 }
@@ -79,7 +121,7 @@ fn heading(titles: &[&str]) -> String {
     let mut names = "| | size | metric |".to_owned();
     let mut rule = "|---|---|---|".to_owned();
     for (number, title) in titles.iter().enumerate() {
-        names += &format!(" {title} | CPU s/M |");
+        names += &format!(" {title} | MB/s |");
         rule += "--:|--:|";
         if number > 0 {
             names += " times better | 95 % |";
@@ -114,8 +156,8 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         let figure = results.figure(cell, &library.name, metric);
         text += &match figure {
             Some(f) if f.runs > 0 && f.is_sound() => {
-                let cpu = three(f.cpu_seconds_per_million_messages);
-                format!(" {} | {cpu} |", value(metric, f.summary.median).replace(" us", " \u{b5}s"))
+                let median = value(metric, f.summary.median).replace(" us", " \u{b5}s");
+                format!(" {median} | {} |", megabytes(f))
             }
             Some(f) if f.unsupported.is_some() => " \u{2013} | |".to_owned(),
             Some(f) => format!(" **{}** | |", flaw(f)),
@@ -127,7 +169,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         text += &match results.ratio(cell, &library.name, metric) {
             Some(ratio) if figure.is_some_and(Figure::is_sound) => {
                 let mark = if ratio.won() { "" } else { "**" };
-                let open = if ratio.verdict() == Verdict::Open { " ~" } else { "" };
+                let open = if ratio.decided() == Verdict::Open { " ~" } else { "" };
                 let (low, high) = ratio.interval;
                 format!(" {mark}{}{mark}{open} | {}..{} |", ratio_text(ratio.ratio), three(low), three(high))
             }

@@ -52,6 +52,11 @@ pub(crate) struct Calibration {
     pub(crate) ping_pong_us: f64,
 }
 
+/// Metric of the messages, or round trips, per second.
+pub(crate) const RATE: &str = "messages_per_second";
+/// Metric of the processor time per message: user and system time of all threads at both ends.
+pub(crate) const PROCESSOR: &str = "processor_us";
+
 /// Runs one cell once on one peer, in an environment.
 pub(crate) fn run(
     peer: &Peer,
@@ -91,7 +96,7 @@ pub(crate) fn run(
         command.env("LD_LIBRARY_PATH", directory);
     }
     let line = first_line(&mut command, timeout_s + 5, stderr)?;
-    let sample: Sample = parse(&line)?;
+    let mut sample: Sample = parse(&line)?;
     if let Some((_, wanted)) = &peer.library
         && Path::new(&sample.library) != wanted
     {
@@ -100,7 +105,19 @@ pub(crate) fn run(
     if sample.seconds <= 0.0 || sample.metrics.is_empty() {
         return Err(failure("it reported no time".to_owned()));
     }
+    derive_metrics(cell, &mut sample);
     Ok(sample)
+}
+
+/// Adds the metrics that follow from the others: the processor time per message, and the rate of round trips.
+fn derive_metrics(cell: &Cell, sample: &mut Sample) {
+    let messages = sample.messages as f64;
+    if cell.has_processor_time() && sample.messages > 0 && sample.cpu_seconds > 0.0 {
+        sample.metrics.insert(PROCESSOR.to_owned(), sample.cpu_seconds / messages * 1e6);
+    }
+    if cell.is_round_trip() {
+        sample.metrics.entry(RATE.to_owned()).or_insert(messages / sample.seconds);
+    }
 }
 
 /// Measures the machine: all of it, or the cache line only.
@@ -221,5 +238,26 @@ mod tests {
         assert!(failure.hung && !failure.unsupported);
         let line = "{\"ok\":false,\"unsupported\":true,\"error\":\"no inproc\"}";
         assert!(parse::<Sample>(line).unwrap_err().unsupported);
+    }
+
+    fn derived(pattern: &str, metrics: &str) -> BTreeMap<String, f64> {
+        let cell = serde_json::json!({"pattern": pattern, "transport": "tcp", "size": 64, "api": "buffers",
+            "processes": 1, "subscribers": 1});
+        let line = format!(
+            "{{\"ok\":true,\"messages\":4,\"seconds\":2,\"cpu_seconds\":1,\"lost\":0,\"reordered\":0,\"corrupted\":0,\
+             \"metrics\":{metrics}}}"
+        );
+        let mut sample = parse::<Sample>(&line).unwrap();
+        derive_metrics(&serde_json::from_value(cell).unwrap(), &mut sample);
+        sample.metrics
+    }
+
+    #[test]
+    fn processor_time_and_rate_of_round_trips_are_derived() {
+        let metrics = derived("req_rep", "{\"p50_us\":7}");
+        assert_eq!((metrics[RATE], metrics[PROCESSOR], metrics["p50_us"]), (2.0, 250_000.0, 7.0));
+        assert_eq!(derived("push_pull", "{\"messages_per_second\":9}")[RATE], 9.0);
+        // Its sender spins until a message is due.
+        assert_eq!(derived("latency", "{\"p50_us\":7}").len(), 1);
     }
 }

@@ -3,11 +3,13 @@
 use crate::environment::{DEFAULT, Environment};
 use crate::machine::{self, Machine};
 use crate::peer::Peer;
+use crate::process::PROCESSOR;
 use crate::scenario::{Cell, Scenario};
 use crate::schedule::{Pair, Plan, Record};
 use crate::statistics::{
-    Standing, Verdict, median, of_equal_state, range, ratio_interval, standing, verdict,
+    Standing, Verdict, half_width_percent, median, of_equal_state, range, ratio_interval, standing, verdict,
 };
+use crate::wins::{Wins, wins_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +23,9 @@ pub(crate) struct Results {
     pub(crate) date: String,
     pub(crate) took_seconds: f64,
     pub(crate) pairs: u32,
+    /// Number of pairs of a cell that stayed open; 0 in results without such a number.
+    #[serde(default)]
+    pub(crate) most_pairs: u32,
     pub(crate) target_ms: u64,
     pub(crate) machine: Machine,
     pub(crate) versions: BTreeMap<String, String>,
@@ -37,7 +42,8 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Figure>,
     /// One object for each cell, metric and library other than the reference.
     pub(crate) ratios: Vec<Ratio>,
-    /// Number of cells that each library won against the reference, by pattern and metric.
+    /// Number of cells that each library won against the reference: by pattern and metric, then by transport and
+    /// metric.
     #[serde(default)]
     pub(crate) wins: Vec<Wins>,
     /// Peers of the scenario that could not run at all, and the reason.
@@ -45,21 +51,6 @@ pub(crate) struct Results {
     pub(crate) absent: Vec<String>,
     /// Lost, reordered, corrupted or failed cells; empty after a run without errors.
     pub(crate) problems: Vec<String>,
-}
-
-/// Cells won by one library in one pattern.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Wins {
-    pub(crate) pattern: String,
-    pub(crate) library: String,
-    pub(crate) metric: String,
-    pub(crate) cells: usize,
-    /// Cells with a median at least as good as the reference's, without loss or failure.
-    pub(crate) won: usize,
-    /// Won cells whose whole interval is better.
-    pub(crate) beyond_doubt: usize,
-    /// Cells whose whole interval is worse, or that failed.
-    pub(crate) lost: usize,
 }
 
 /// A peer as the results name it.
@@ -130,6 +121,9 @@ pub(crate) struct Figure {
     pub(crate) runs: usize,
     pub(crate) failed: usize,
     pub(crate) cpu_seconds_per_million_messages: f64,
+    /// Bytes of the bodies of the counted messages, if the metric is a rate of messages; median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) megabytes_per_second: Option<f64>,
     pub(crate) lost: u64,
     pub(crate) reordered: u64,
     pub(crate) corrupted: u64,
@@ -175,6 +169,12 @@ pub(crate) struct Ratio {
     pub(crate) ratio: f64,
     /// 95 % bootstrap interval of the ratio.
     pub(crate) interval: (f64, f64),
+    /// Limit of half the interval's width, in per cent of the ratio. Beyond it, the ratio is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) widest_percent: Option<u32>,
+    /// Verdict in words, for readers of the file.
+    #[serde(default)]
+    pub(crate) standing: String,
     /// The compared medians, the library's and the reference's.
     #[serde(default)]
     pub(crate) compared: (f64, f64),
@@ -203,16 +203,54 @@ impl Ratio {
         verdict(self.interval, false)
     }
 
-    /// Verdict that also knows "level". One or two pairs give no verdict, because their interval has no
-    /// width.
-    pub(crate) fn standing(&self) -> Standing {
-        if self.pairs.len() < 3 { Standing::Open } else { standing(self.interval) }
+    /// True if the interval is too wide for a verdict.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.widest_percent.is_some_and(|widest| self.half_width_percent() > f64::from(widest))
     }
+
+    /// Verdict of the interval, which is open if it is too wide.
+    pub(crate) fn decided(&self) -> Verdict {
+        if self.is_wide() { Verdict::Open } else { self.verdict() }
+    }
+
+    fn half_width_percent(&self) -> f64 {
+        half_width_percent(self.ratio, self.interval)
+    }
+
+    /// Verdict that also knows "level" and the limit of the width. One or two pairs give no verdict, because
+    /// their interval has no width.
+    pub(crate) fn standing(&self) -> Standing {
+        if self.pairs.len() < 3 || self.is_wide() { Standing::Open } else { standing(self.interval) }
+    }
+
+    /// Returns the verdict in words, with the reason if it is open: `won`, `open: holds 1`.
+    pub(crate) fn standing_text(&self) -> String {
+        let standing = self.standing().word();
+        match self.standing() {
+            Standing::Open if self.pairs.len() == 1 => format!("{standing}: 1 pair"),
+            Standing::Open if self.pairs.len() < 3 => format!("{standing}: {} pairs", self.pairs.len()),
+            Standing::Open if self.is_wide() => {
+                format!("{standing}: \u{b1}{:.0} %", self.half_width_percent().ceil())
+            }
+            Standing::Open => format!("{standing}: holds 1"),
+            _ => standing.to_owned(),
+        }
+    }
+}
+
+/// Formats the number of pairs of a cell: `7`, or `7 to 21`.
+pub(crate) fn number_of_pairs(pairs: u32, most_pairs: u32) -> String {
+    if most_pairs > pairs { format!("{pairs} to {most_pairs}") } else { pairs.to_string() }
 }
 
 /// True for times, memory and processor use, where smaller is better.
 pub(crate) fn smaller_is_better(metric: &str) -> bool {
     ["_us", "_ms", "_kib", "_percent"].iter().any(|unit| metric.ends_with(unit))
+}
+
+/// True for rates of messages that have a body of the cell's size.
+fn is_message_rate(metric: &str) -> bool {
+    ["messages_per_second", "echoes_per_second"].contains(&metric)
 }
 
 impl Results {
@@ -241,7 +279,7 @@ impl Results {
                 problems.extend(mine.first().and_then(|figure| problem(figure, &peer.title)));
                 figures.extend(mine);
                 if which > 0 {
-                    ratios.extend(ratios_of(cell, which, peer, &pairs));
+                    ratios.extend(ratios_of(cell, which, &peer.name, &pairs, plan.widest_percent));
                 }
             }
         }
@@ -252,6 +290,7 @@ impl Results {
             date: record.date.clone(),
             took_seconds: record.took.as_secs_f64(),
             pairs: plan.pairs,
+            most_pairs: plan.most_pairs,
             target_ms: plan.target_ms,
             machine: record.machine.clone(),
             versions: machine::versions(peers, &reported),
@@ -270,6 +309,11 @@ impl Results {
         }
     }
 
+    /// Formats as `7`, or `7 to 21`.
+    pub(crate) fn number_of_pairs(&self) -> String {
+        number_of_pairs(self.pairs, self.most_pairs)
+    }
+
     /// Returns the figure of one cell, library and metric.
     pub(crate) fn figure(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Figure> {
         self.cells.iter().find(|f| f.cell == *cell && f.library == library && f.metric == metric)
@@ -278,6 +322,18 @@ impl Results {
     /// Returns the ratio of one cell, library and metric.
     pub(crate) fn ratio(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Ratio> {
         self.ratios.iter().find(|r| r.cell == *cell && r.library == library && r.metric == metric)
+    }
+
+    /// Returns the median, the least and the greatest ratio of the processor time per message, of all cells.
+    pub(crate) fn processor_ratio(&self, library: &str) -> Option<(f64, f64, f64)> {
+        let ratios: Vec<f64> = self
+            .ratios
+            .iter()
+            .filter(|r| r.library == library && r.metric == PROCESSOR)
+            .map(|r| r.ratio)
+            .collect();
+        let (low, high) = range(&ratios);
+        (!ratios.is_empty()).then(|| (median(&ratios), low, high))
     }
 
     /// Returns the metrics of one cell, those of libraries that failed in it last.
@@ -330,11 +386,13 @@ fn figures_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Fi
         Figure {
             cell: cell.clone(),
             library: peer.name.clone(),
-            metric,
             summary: Summary::of(&samples),
             runs: good.len(),
             failed: errors.len(),
             cpu_seconds_per_million_messages: median(&cpu),
+            megabytes_per_second: (is_message_rate(&metric) && !samples.is_empty())
+                .then(|| median(&samples) * cell.size as f64 / 1e6),
+            metric,
             lost: good.iter().map(|s| s.lost).sum(),
             reordered: good.iter().map(|s| s.reordered).sum(),
             corrupted: good.iter().map(|s| s.corrupted).sum(),
@@ -363,7 +421,14 @@ fn problem(figure: &Figure, title: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{} on {title}: {}", figure.cell.title(), parts.join("; ")))
 }
 
-fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Ratio> {
+/// Returns the ratios of the metrics of one cell on one peer, which has the number `which`.
+pub(crate) fn ratios_of(
+    cell: &Cell,
+    which: usize,
+    library: &str,
+    pairs: &[&Pair],
+    widest_percent: Option<u32>,
+) -> Vec<Ratio> {
     let good = |pair: &Pair, which: usize| match &pair.outcomes[which] {
         Some(Ok(sample)) => Some(sample.clone()),
         _ => None,
@@ -410,19 +475,23 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
         } else {
             (compared.0 / compared.1, ratio_interval(&subject, &reference))
         };
-        ratios.push(Ratio {
+        let mut ratio = Ratio {
             cell: cell.clone(),
-            library: peer.name.clone(),
+            library: library.to_owned(),
             metric: metric.clone(),
             ratio,
             interval,
+            widest_percent,
+            standing: String::new(),
             compared,
             median_of_pairs: median(&pairs),
             pairs,
             states: both.iter().map(|(pair, ..)| state(&pair.lines_ns[..])).collect(),
             only_state,
             share_of_raw_tcp: share,
-        });
+        };
+        ratio.standing = ratio.standing_text();
+        ratios.push(ratio);
     }
     ratios
 }
@@ -435,44 +504,6 @@ fn state(lines_ns: &[f64]) -> MachineState {
         n if n == lines_ns.len() => MachineState::Fast,
         _ => MachineState::Changed,
     }
-}
-
-fn wins_of(figures: &[Figure], ratios: &[Ratio], libraries: &[String]) -> Vec<Wins> {
-    let mut wins: Vec<Wins> = Vec::new();
-    let subjects = figures.iter().filter(|f| libraries.contains(&f.library) && f.unsupported.is_none());
-    for figure in subjects {
-        let same = |w: &Wins| {
-            w.pattern == figure.cell.pattern && w.library == figure.library && w.metric == figure.metric
-        };
-        let at = wins.iter().position(same).unwrap_or_else(|| {
-            wins.push(Wins {
-                pattern: figure.cell.pattern.clone(),
-                library: figure.library.clone(),
-                metric: figure.metric.clone(),
-                cells: 0,
-                won: 0,
-                beyond_doubt: 0,
-                lost: 0,
-            });
-            wins.len() - 1
-        });
-        let entry = &mut wins[at];
-        entry.cells += 1;
-        let ratio = ratios
-            .iter()
-            .find(|r| r.cell == figure.cell && r.library == figure.library && r.metric == figure.metric);
-        match ratio {
-            Some(ratio) if figure.is_sound() => {
-                entry.won += usize::from(ratio.won());
-                entry.beyond_doubt += usize::from(ratio.verdict() == Verdict::Better);
-                entry.lost += usize::from(ratio.verdict() == Verdict::Worse);
-            }
-            // If only the reference failed, the cell counts for neither side.
-            None if figure.is_sound() => entry.cells -= 1,
-            _ => entry.lost += 1,
-        }
-    }
-    wins
 }
 
 fn memory_of(record: &Record) -> Memory {
@@ -541,6 +572,7 @@ mod tests {
             runs: samples.len(),
             failed: 0,
             cpu_seconds_per_million_messages: 0.0,
+            megabytes_per_second: None,
             lost,
             reordered: 0,
             corrupted: 0,
@@ -559,8 +591,10 @@ mod tests {
             metric: figure.metric.clone(),
             ratio: (interval.0 + interval.1) / 2.0,
             interval,
+            widest_percent: None,
+            standing: String::new(),
             compared: (0.0, 0.0),
-            pairs: Vec::new(),
+            pairs: vec![1.0; 3],
             median_of_pairs: 0.0,
             states: Vec::new(),
             only_state: None,
@@ -578,8 +612,43 @@ mod tests {
             ratio(&figures[3], (0.5, 0.9)),
         ];
         let wins = wins_of(&figures, &ratios, &["x".to_owned()]);
-        assert_eq!(wins.len(), 1);
-        let counts = (wins[0].cells, wins[0].won, wins[0].beyond_doubt, wins[0].lost);
-        assert_eq!(counts, (4, 2, 1, 2));
+        let groups: Vec<&str> = wins.iter().map(|wins| wins.group.title()).collect();
+        assert_eq!(groups, ["PUSH/PULL", "tcp"]);
+        for wins in &wins {
+            let counts = (wins.cells, wins.won, wins.beyond_doubt, wins.open, wins.lost);
+            assert_eq!(counts, (4, 2, 1, 0, 2));
+        }
+    }
+
+    #[test]
+    fn wide_interval_counts_as_open_with_reason() {
+        let figures = [1, 3, 4, 5].map(|runs| figure(0, &vec![1.0; runs]));
+        let intervals = [(2.0, 3.0), (2.0, 2.2), (0.4, 0.9), (0.93, 1.05)];
+        let mut ratios: Vec<Ratio> = figures.iter().zip(intervals).map(|(f, i)| ratio(f, i)).collect();
+        let texts = |ratios: &[Ratio]| ratios.iter().map(Ratio::standing_text).collect::<Vec<_>>();
+        assert_eq!(texts(&ratios), ["won", "won", "lost", "open: holds 1"]);
+        ratios.iter_mut().for_each(|ratio| ratio.widest_percent = Some(10));
+        assert_eq!(texts(&ratios), ["open: \u{b1}20 %", "won", "open: \u{b1}39 %", "open: holds 1"]);
+        let wins = &wins_of(&figures, &ratios, &["x".to_owned()])[0];
+        assert_eq!((wins.won, wins.beyond_doubt, wins.open, wins.lost), (1, 1, 3, 0));
+        ratios[1].pairs.truncate(2);
+        assert_eq!(ratios[1].standing_text(), "open: 2 pairs");
+        ratios[1].pairs.truncate(1);
+        assert_eq!(ratios[1].standing_text(), "open: 1 pair");
+    }
+
+    #[test]
+    fn only_rates_of_messages_have_megabytes() {
+        assert!(is_message_rate("messages_per_second") && is_message_rate("echoes_per_second"));
+        assert!(!is_message_rate("connections_per_second") && !is_message_rate("p50_us"));
+    }
+
+    #[test]
+    fn wins_name_their_group_in_json() {
+        let figures = [figure(0, &[1.0])];
+        let wins = wins_of(&figures, &[ratio(&figures[0], (2.0, 3.0))], &["x".to_owned()]);
+        let json = serde_json::to_value(&wins).unwrap();
+        assert_eq!((&json[0]["pattern"], &json[1]["transport"]), (&"push_pull".into(), &"tcp".into()));
+        assert_eq!(serde_json::from_value::<Vec<Wins>>(json).unwrap(), wins);
     }
 }

@@ -80,6 +80,11 @@ impl Cell {
         self.pattern == "req_rep"
     }
 
+    /// True if the processor time of a run is the cost of its messages. A sender of `latency` spins.
+    pub(crate) fn has_processor_time(&self) -> bool {
+        !["latency", "crowd_idle", "memory_pairs", "memory_crowd"].contains(&self.pattern.as_str())
+    }
+
     fn value_of(&self, key: &str) -> Option<String> {
         Some(match key {
             "pattern" => self.pattern.clone(),
@@ -109,6 +114,7 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "in_turn" => "PUSH in turn",
         "latency" => "one-way latency",
         "oversubscribed" => "ping-pong, oversubscribed",
+        "ring" => "ring of processes",
         "crowd_publish" => "PUB to a crowd",
         "crowd_route" => "ROUTER to a crowd",
         "crowd_idle" => "an idle crowd",
@@ -172,6 +178,12 @@ pub(crate) struct Scenario {
     pub(crate) title: String,
     pub(crate) peers: Vec<String>,
     pub(crate) pairs: u32,
+    /// Cells that are open after `pairs` pairs run again, until they are decided or have this many.
+    #[serde(default)]
+    pub(crate) most_pairs: Option<u32>,
+    /// A cell is open if its interval reaches further than this from its ratio, in per cent of the ratio.
+    #[serde(default)]
+    pub(crate) widest_percent: Option<u32>,
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
     pub(crate) calibration_ms: u64,

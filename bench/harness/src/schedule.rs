@@ -1,5 +1,6 @@
 //! Order of the runs: rounds over all cells, each with a calibration and then every peer in turn, so that a
-//! drift of the machine affects all peers equally. Also decides the number of messages in each run.
+//! drift of the machine affects all peers equally. Further rounds repeat only the cells that are still open.
+//! Also decides the number of messages in each run.
 
 use crate::environment::{CommandChanges, PreparedEnvironment};
 use crate::interrupt;
@@ -7,7 +8,9 @@ use crate::machine;
 use crate::peer::Peer;
 use crate::process::{self, Calibration, Failure, Sample};
 use crate::progress::Progress;
+use crate::results::{number_of_pairs, ratios_of};
 use crate::scenario::Cell;
+use crate::statistics::Standing;
 use crate::table;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,6 +18,10 @@ use std::time::{Duration, Instant};
 /// Number and length of the runs, from the scenario and the command line.
 pub(crate) struct Plan {
     pub(crate) pairs: u32,
+    /// Open cells run until they are decided or have this many pairs.
+    pub(crate) most_pairs: u32,
+    /// Limit of the width of an interval: [`Ratio::standing`](crate::results::Ratio::standing).
+    pub(crate) widest_percent: Option<u32>,
     /// Default duration of a cell.
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
@@ -102,9 +109,9 @@ pub(crate) fn run(
     };
     let calibration = Duration::from_millis(3 * plan.calibration_ms) + OVERHEAD / 2;
     let probe = OVERHEAD * 3;
-    let runs: Duration = cells.iter().map(|cell| run_of(cell) * peers.len() as u32).sum();
+    let pair_of = |cell: &Cell| run_of(cell) * peers.len() as u32 + calibration;
     let probes = cells.iter().filter(|cell| cell.millis.is_none()).count() * peers.len();
-    let expected = probe * probes as u32 + (runs + calibration * cells.len() as u32) * plan.pairs;
+    let expected = probe * probes as u32 + cells.iter().map(pair_of).sum::<Duration>() * plan.pairs;
 
     let mut record = Record {
         date: machine::date(),
@@ -114,13 +121,22 @@ pub(crate) fn run(
         took: Duration::ZERO,
     };
     let titles: Vec<&str> = peers.iter().map(|peer| peer.title.as_str()).collect();
-    println!("{} cells x {} pairs of {}", cells.len(), plan.pairs, titles.join(", "));
+    let pairs = number_of_pairs(plan.pairs, plan.most_pairs);
+    println!("{} cells x {pairs} pairs of {}", cells.len(), titles.join(", "));
     let mut progress = Progress::new(expected);
     let began = Instant::now();
     let mut paces = vec![vec![PeerRate::default(); peers.len()]; cells.len()];
 
-    for round in 1..=plan.pairs {
-        for (number, cell) in cells.iter().enumerate() {
+    for round in 1..=plan.most_pairs {
+        let repeated: Vec<usize> = (0..cells.len())
+            .filter(|number| round <= plan.pairs || is_open(plan, *number, &cells[*number], peers, &record))
+            .collect();
+        if round > plan.pairs {
+            let one_round: Duration = repeated.iter().map(|number| pair_of(&cells[*number])).sum();
+            progress.expect_more(one_round * (plan.most_pairs + 1 - round));
+        }
+        for number in repeated {
+            let cell = &cells[number];
             let calibrate = |line_only| {
                 process::calibrate(&plan.calibrate, plan.calibration_ms, line_only, &plan.stderr)
                     .map_err(|failure| format!("calibrate: {}", failure.reason))
@@ -157,11 +173,23 @@ pub(crate) fn run(
                 outcomes.push(Some(outcome));
             }
             record.pairs.push(Pair { cell: number, before, lines_ns, outcomes });
-            progress.show(&format!("{round}/{} {}: {}", plan.pairs, cell.title(), shown.join(", ")));
+            let rounds = if round <= plan.pairs { plan.pairs } else { plan.most_pairs };
+            progress.show(&format!("{round}/{rounds} {}: {}", cell.title(), shown.join(", ")));
         }
     }
     record.took = progress.finish();
     Ok(record)
+}
+
+/// True if more pairs could decide the cell: a ratio of one of its metrics is open, and no peer is out of it.
+fn is_open(plan: &Plan, number: usize, cell: &Cell, peers: &[Peer], record: &Record) -> bool {
+    let pairs: Vec<&Pair> = record.pairs.iter().filter(|pair| pair.cell == number).collect();
+    if pairs.last().is_some_and(|pair| pair.outcomes.iter().any(Option::is_none)) {
+        return false;
+    }
+    (1..peers.len())
+        .flat_map(|which| ratios_of(cell, which, &peers[which].name, &pairs, plan.widest_percent))
+        .any(|ratio| ratio.standing() == Standing::Open)
 }
 
 /// Probes until the count is known, then runs for about the target's time.

@@ -63,7 +63,7 @@ pub(crate) fn verdict(interval: (f64, f64), smaller_is_better: bool) -> Verdict 
     }
 }
 
-/// Verdict of a ratio's interval with a threshold of 5 %.
+/// Verdict of a ratio's interval with a threshold of 5 %, and a limit of its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
@@ -73,8 +73,13 @@ pub(crate) enum Standing {
     Lost,
     /// The interval contains 1 and lies within 5 % of it.
     Level,
-    /// The interval contains 1 and reaches further.
+    /// The interval contains 1 and reaches further, or is wider than the limit.
     Open,
+}
+
+/// Returns half the width of an interval, in per cent of the ratio.
+pub(crate) fn half_width_percent(ratio: f64, interval: (f64, f64)) -> f64 {
+    if ratio > 0.0 { (interval.1 - interval.0) / 2.0 / ratio * 100.0 } else { f64::INFINITY }
 }
 
 /// Difference from 1 that matters.

@@ -72,9 +72,23 @@ pub(crate) fn text(results: &Results) -> String {
     let mut text = layout(&rows, if results.libraries.len() > 3 { 5 } else { 4 });
     text += &format!(
         "\nMedians of {} interleaved runs. \"better\" says how many times as good as {} (the rate by its rate, or its \
-         time by the time), with its 95 % interval. ! marks a ratio that was not won, ~ one that the runs leave open.\n",
-        results.pairs, reference.title
+         time by the time), with its 95 % interval. ! marks a ratio that was not won, ~ one that the runs leave open. \
+         \"processor\" is the processor time per message, of all threads at both ends.\n",
+        results.number_of_pairs(),
+        reference.title
     );
+    for subject in results.libraries.iter().skip(1) {
+        if let Some((middle, low, high)) = results.processor_ratio(&subject.name) {
+            text += &format!(
+                "Processor time per message: {} is {}x as good as {}, median of the cells ({}x to {}x).\n",
+                subject.title,
+                three(middle),
+                reference.title,
+                three(low),
+                three(high)
+            );
+        }
+    }
     text += &environments_text(results);
     let changed: usize =
         results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == MachineState::Changed).count();
@@ -88,12 +102,14 @@ pub(crate) fn text(results: &Results) -> String {
         let title =
             results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
         text += &format!(
-            "{title}, {} {}: won {} of {} ({} beyond doubt), lost {}\n",
-            pattern_title(&wins.pattern),
+            "{title}, {} {}: won {} of {} ({}), {} beyond doubt, {} open, {} lost\n",
+            wins.group.title(),
             unit(&wins.metric).0.replace('_', " "),
             wins.won,
             wins.cells,
+            wins.rate(),
             wins.beyond_doubt,
+            wins.open,
             wins.lost
         );
     }
@@ -148,9 +164,9 @@ fn wide_rows(results: &Results) -> Vec<Vec<String>> {
     let Some((reference, subjects)) = results.libraries.split_first() else { return Vec::new() };
     let mut rows =
         vec![vec!["pattern".to_owned(), "transport".to_owned(), "size".to_owned(), "metric".to_owned()]];
-    rows[0].extend([reference.title.clone(), "CPU s/M".to_owned()]);
+    rows[0].extend([reference.title.clone(), "MB/s".to_owned()]);
     for subject in subjects {
-        rows[0].extend([subject.title.clone(), "CPU s/M".to_owned()]);
+        rows[0].extend([subject.title.clone(), "MB/s".to_owned()]);
         rows[0].extend(["better".to_owned(), "95 %".to_owned()]);
     }
     rows[0].push("lost/reord./corr.".to_owned());
@@ -167,11 +183,7 @@ fn wide_rows(results: &Results) -> Vec<Vec<String>> {
                     Some(figure) if figure.unsupported.is_some() => "-".to_owned(),
                     _ => "FAILED".to_owned(),
                 });
-                row.push(
-                    figure
-                        .filter(|f| f.runs > 0)
-                        .map_or_else(String::new, |f| three(f.cpu_seconds_per_million_messages)),
-                );
+                row.push(figure.map_or_else(String::new, megabytes));
                 figures.extend(figure);
                 if library.name == reference.name {
                     continue;
@@ -194,7 +206,7 @@ fn long_rows(results: &Results) -> Vec<Vec<String>> {
         "metric",
         "library",
         "median",
-        "CPU s/M",
+        "MB/s",
         "better",
         "95 %",
         "lost/reord./corr.",
@@ -212,7 +224,7 @@ fn long_rows(results: &Results) -> Vec<Vec<String>> {
                 row.push(library.title.clone());
                 if figure.runs > 0 {
                     row.push(value(metric, figure.summary.median));
-                    row.push(three(figure.cpu_seconds_per_million_messages));
+                    row.push(megabytes(figure));
                 } else {
                     row.extend(["FAILED".to_owned(), String::new()]);
                 }
@@ -223,6 +235,11 @@ fn long_rows(results: &Results) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// Formats the megabytes per second of a rate; nothing for other metrics.
+pub(crate) fn megabytes(figure: &Figure) -> String {
+    figure.megabytes_per_second.map_or_else(String::new, three)
 }
 
 fn pattern_of(cell: &Cell) -> String {
@@ -243,7 +260,7 @@ fn name_of(metric: &str) -> String {
 /// Formats the ratio and its interval, marked if it was not won or is open.
 fn ratio_columns(results: &Results, cell: &Cell, library: &str, metric: &str) -> [String; 2] {
     let Some(ratio) = results.ratio(cell, library, metric) else { return ["-".to_owned(), "-".to_owned()] };
-    let mark = match (ratio.won(), ratio.verdict()) {
+    let mark = match (ratio.won(), ratio.decided()) {
         (_, Verdict::Worse) => " !",
         (true, Verdict::Open) => " ~",
         (false, _) => " !~",

@@ -92,6 +92,13 @@ impl Bench {
         let text = std::fs::read_to_string(self.folder.join("out/results.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
+
+    /// Returns the rates in the results, of each cell and library.
+    fn rates(&self) -> Vec<serde_json::Value> {
+        let results = self.results();
+        let cells = results["cells"].as_array().unwrap();
+        cells.iter().filter(|figure| figure["metric"] == "messages_per_second").cloned().collect()
+    }
 }
 
 impl Drop for Bench {
@@ -158,9 +165,10 @@ fn a_cell_runs_between_two_namespaces() {
         assert!(output.status.success(), "{said}");
         assert_eq!(left_by(harness), [] as [PathBuf; 0]);
         let results = bench.results();
-        let mtu_of = |cell: usize| results["cells"][cell]["samples"][0].as_f64().unwrap();
-        assert_eq!(results["cells"][2]["environment"], "veth");
-        assert_eq!(results["cells"][2]["library"], "a");
+        let rates = bench.rates();
+        let mtu_of = |number: usize| rates[number]["samples"][0].as_f64().unwrap();
+        assert_eq!(rates[2]["environment"], "veth");
+        assert_eq!(rates[2]["library"], "a");
         assert_eq!((mtu_of(2), mtu_of(3)), (1500.0, 1500.0));
         assert_eq!(mtu_of(0), 65536.0);
         assert_eq!(results["environments"][1]["name"], "veth");
@@ -219,14 +227,75 @@ fn next_harness_removes_leftovers_of_killed_one() {
     });
 }
 
+/// Returns the script of a program that reports the rate in `$rate`, after these lines.
+fn reporting(lines: &str) -> String {
+    format!(
+        r#"{lines}
+echo "{{\"ok\":true,\"messages\":2,\"seconds\":1,\"cpu_seconds\":1,\"lost\":0,\"reordered\":0,\"corrupted\":0,\
+\"metrics\":{{\"messages_per_second\":$rate}}}}""#
+    )
+}
+
+/// The stand-in of `busy` notes the number of neighbours.
+#[test]
+fn program_runs_beside_busy_neighbours_in_their_environments_only() {
+    let bench = Bench::new("busy", "\"default\", \"busy-4\"", &reporting("rate=1000"));
+    bench.script("busy", "echo $1 >>neighbours; shift; exec \"$@\"");
+    let (_, output) = finish(bench.start());
+    assert!(output.status.success(), "{output:?}");
+    // One line is of the test whether a program starts there.
+    assert_eq!(std::fs::read_to_string(bench.folder.join("neighbours")).unwrap(), "4\n4\n4\n");
+    assert_eq!(bench.rates()[2]["environment"], "busy-4");
+    assert_eq!(bench.rates()[2]["megabytes_per_second"], 0.064);
+    let results = bench.results();
+    assert_eq!(results["cells"][1]["metric"], "processor_us");
+    assert_eq!(results["cells"][1]["median"], 500_000.0);
+}
+
+#[test]
+fn environment_without_its_program_says_why() {
+    let bench = Bench::new("no-busy", "\"default\", \"busy-2\"", &reporting("rate=1000"));
+    let (_, output) = finish(bench.start());
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("not there: busy-2: "), "{said}");
+    assert_eq!(bench.rates().len(), 2);
+}
+
+/// The rate of the smaller messages alternates between 100 and 200, so their ratio never becomes narrow.
+#[test]
+fn only_open_cells_run_again() {
+    let noisy = r#"rate=100
+case "$*" in *'--size 64 '*) echo >>runs; [ $(($(wc -l <runs) / 2 % 2)) = 0 ] || rate=200 ;; esac"#;
+    let bench = Bench::new("growing", "", &reporting(noisy));
+    bench.write(
+        "scenario.toml",
+        "title = \"t\"\npeers = [\"a\", \"b\"]\npairs = 3\nmost_pairs = 5\nwidest_percent = 10\ntarget_ms = 1\n\
+         timeout_s = 600\ncalibration_ms = 1\n[[cells]]\npattern = [\"push_pull\"]\ntransport = [\"tcp\"]\n\
+         size = [64, 128]\nmillis = 1\n",
+    );
+    let runs = |command: &[&str]| {
+        let (_, output) = finish(bench.start_as(command));
+        assert!(output.status.success(), "{output:?}");
+        bench.rates().iter().map(|figure| figure["runs"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&["run"]), [5, 5, 3, 3]);
+    let results = bench.results();
+    let standing = |number: usize| results["ratios"][number]["standing"].as_str().unwrap();
+    assert!(standing(0).starts_with("open: \u{b1}"), "{}", standing(0));
+    assert_eq!(standing(2), "level");
+    let wins = &results["wins"][0];
+    assert_eq!((&wins["cells"], &wins["open"], &wins["won"]), (&2.into(), &1.into(), &1.into()));
+    // A number of pairs on the command line is exact.
+    assert_eq!(runs(&["run", "--pairs", "4"]), [4, 4, 4, 4]);
+    assert_eq!(runs(&["run", "--pairs", "3", "--most-pairs", "4"]), [4, 4, 3, 3]);
+}
+
 /// The stand-in is twice as fast with the rule `lull`, and equally fast with `hold`.
 #[test]
 fn ablation_compares_a_side_with_itself_without_a_rule() {
-    let fast = r#"rate=200
-case ,$TAUT_WITHOUT, in *,lull,*) rate=100 ;; esac
-echo "{\"ok\":true,\"messages\":1,\"seconds\":1,\"cpu_seconds\":1,\"lost\":0,\"reordered\":0,\"corrupted\":0,\
-\"metrics\":{\"messages_per_second\":$rate}}""#;
-    let bench = Bench::new("ablate", "\"default\", \"one-core\"", fast);
+    let fast = reporting("rate=200\ncase ,$TAUT_WITHOUT, in *,lull,*) rate=100 ;; esac");
+    let bench = Bench::new("ablate", "\"default\", \"one-core\"", &fast);
     let (_, output) = finish(bench.start_as(&["ablate", "lull", "hold", "--pairs", "3", "--peer", "a"]));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

@@ -39,6 +39,7 @@ enum pattern {
     IN_TURN,
     LATENCY,
     OVERSUBSCRIBED,
+    RING,
     CROWD_PUBLISH,
     CROWD_ROUTE,
     CROWD_IDLE,
@@ -61,7 +62,8 @@ struct config {
     int window;      /* messages in flight; 0: the pattern's default */
     int rate, burst; /* bursts per second, messages in each */
     int connections, stuck;
-    int pairs, busy, senders;
+    int pairs, busy, senders, nodes;
+    int hwm;           /* high-water mark of both ends, 0: none; -1: the library's default */
     int topics, match; /* subscriptions, and per cent of the messages that match one */
     int monitor;       /* monitor the events of every socket */
     int curve;         /* with CURVE: 1 */
@@ -113,6 +115,7 @@ void streams_run(const struct config *config, struct result *result);
 void in_turn_run(const struct config *config, struct result *result);
 void latency_run(const struct config *config, struct result *result);
 void oversubscribed_run(const struct config *config, struct result *result);
+void ring_run(const struct config *config, struct result *result);
 void crowd_publish_run(const struct config *config, struct result *result);
 void crowd_route_run(const struct config *config, struct result *result);
 void handshakes_run(const struct config *config, struct result *result);

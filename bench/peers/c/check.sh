@@ -71,6 +71,17 @@ expect corrupt crowd_publish '"corrupted":10,' --millis 200 --connections 10
 expect lose crowd_publish '"error":"hung' --millis 200 --connections 10
 expect none push_pull '"lost":0,"reordered":0,"corrupted":0' --curve 1
 expect none req_rep '"lost":0,"reordered":0,"corrupted":0' --curve 1
+expect none ring '"lost":0,"reordered":0,"corrupted":0' --millis 200
+expect none ring '"lost":0,"reordered":0,"corrupted":0' --millis 200 --window 16
+# Each node sends thousands of tokens, and one of them is faulty.
+expect corrupt ring '"lost":0,"reordered":0,"corrupted":2' --millis 2000 --nodes 2
+expect lose ring '"error":"hung' --millis 500 --nodes 2
+for pattern in push_pull router_router pub_sub fan_out; do
+    expect none "$pattern" '"lost":0,"reordered":0,"corrupted":0' --hwm 0
+done
+# 1 GiB holds no more messages of this size. Without the option, the number stays as it is.
+expect none push_pull '"count":1024,' --hwm 0 --count 3000 --size 1048448
+expect none push_pull '"count":1030,' --count 1030 --size 1048448
 expect none handshakes '"lost":0,"reordered":0,"corrupted":0' --curve 1 --millis 200 --window 5
 expect none handshakes '"lost":0,"reordered":0,"corrupted":0' --plain 1 --millis 200 --window 5
 if "$programs/zmq-bench" --pattern push_pull --transport tcp --size 64 --count 10 --tls 1 >/dev/null 2>&1; then
@@ -90,6 +101,23 @@ raw copied fan_out inproc '"corrupted":0' --subscribers 3
 raw copied crowd_route ipc '"corrupted":0' --millis 200 --connections 200
 raw stream latency tcp '"corrupted":0' --millis 100 --rate 10000
 raw blocking latency ipc '"corrupted":0' --millis 100 --rate 1000 --burst 10
+# Neighbours run beside a command and end with it, also if they or the command are killed: the substitution ends when
+# all have closed their output.
+if [ -x "$programs/busy" ]; then
+    echo "check: busy neighbours"
+    status=0
+    # shellcheck disable=SC2016  # for the inner shell
+    line=$("$programs/busy" 2 sh -c 'echo $(wc -w <"/proc/$PPID/task/$PPID/children") children; exit 7') || status=$?
+    holds '3 children, 7' "$line, $status" 'busy: two neighbours and the command'
+    status=0
+    # shellcheck disable=SC2016
+    line=$("$programs/busy" 2 sh -c 'kill -KILL $PPID; exec sleep 100000' 2>&1) || status=$?
+    holds '137' "$status" 'busy: killed'
+    status=0
+    # shellcheck disable=SC2016
+    line=$("$programs/busy" 2 sh -c 'kill -TERM $$' 2>&1) || status=$?
+    holds '143' "$status" 'busy: the command is killed'
+fi
 # environment NAME PATTERN TRANSPORT PROCESSES [FIELD]: runs it once on either side, and checks that the
 # environment is removed.
 environment() {
@@ -126,12 +154,13 @@ END
 }
 harness=${3:-}
 if [ -n "$harness" ]; then
-    for name in one-core half-core veth veth-delay veth-loss-0.1 veth-loss-1; do
+    for name in one-core half-core veth veth-delay veth-loss-0.1 veth-loss-1 busy-2 busy-8; do
         for pattern in push_pull req_rep dealer_router; do environment $name $pattern tcp 2; done
     done
     environment veth fan_out tcp 2 'subscribers = [8]'
     environment no-shared-memory push_pull ipc 2
     environment one-core push_pull inproc 1
+    environment busy-4 ring ipc 1 'millis = 50'
 fi
 echo "peers: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 static struct config config = {.api = "buffers", .subscribers = 1, .timeout_s = 20, .burst = 1,
-                               .connections = 100, .pairs = 1, .senders = 1, .topics = 1, .match = 100,
+                               .connections = 100, .pairs = 1, .senders = 1, .nodes = 20, .topics = 1,
+                               .match = 100, .hwm = -1,
                                .near_address = "127.0.0.1", .far_address = "127.0.0.1"};
 
 static const struct {
@@ -36,6 +37,7 @@ static const struct {
     {"in_turn", IN_TURN, in_turn_run, 0, 16},
     {"latency", LATENCY, latency_run, 1, 24},
     {"oversubscribed", OVERSUBSCRIBED, oversubscribed_run, 1, 16},
+    {"ring", RING, ring_run, 1, 24},
     {"crowd_publish", CROWD_PUBLISH, crowd_publish_run, 1, 16},
     {"crowd_route", CROWD_ROUTE, crowd_route_run, 1, 16},
     {"crowd_idle", CROWD_IDLE, crowd_route_run, 1, 16},
@@ -58,6 +60,8 @@ static const struct {
     {"--pairs", offsetof(struct config, pairs), 1, MAX_SUBSCRIBERS},
     {"--senders", offsetof(struct config, senders), 1, MAX_SUBSCRIBERS},
     {"--busy", offsetof(struct config, busy), 0, 64},
+    {"--nodes", offsetof(struct config, nodes), 2, MAX_SUBSCRIBERS},
+    {"--hwm", offsetof(struct config, hwm), 0, 1000000},
     {"--topics", offsetof(struct config, topics), 1, 1000000},
     {"--match", offsetof(struct config, match), 1, 100},
     {"--monitor", offsetof(struct config, monitor), 0, 1},
@@ -88,6 +92,21 @@ static int set_option(const char *key, const char *value)
         return 1;
     }
     return 0;
+}
+
+/* Bytes that the messages of a run may occupy without a high-water mark, and the bytes that a message takes beside its
+   body, as an estimate. */
+#define MOST_BYTES (UINT64_C(1) << 30)
+#define BESIDE_BODY 128
+
+/* Without a high-water mark, all messages of a run may be queued at once, at the sender or at each receiver. So this
+   bounds their number. */
+static void bound_count(void)
+{
+    uint64_t most = MOST_BYTES / ((config.size + BESIDE_BODY) * (uint64_t) config.subscribers);
+
+    if (config.hwm == 0 && config.count > most)
+        config.count = most > 2 ? most : 2;
 }
 
 /* Returns the pattern's row. */
@@ -142,10 +161,15 @@ static size_t parse(int argc, char **argv)
         usage(patterns[row].timed ? "--millis is needed" : "--count must be at least 2");
     if (config.pattern != FAN_OUT && config.pattern != IN_TURN && config.subscribers != 1)
         usage("--subscribers works only with fan_out and in_turn");
+    if (config.hwm >= 0 && config.pattern > FAN_OUT)
+        usage("--hwm works only with push_pull, router_router, pub_sub and fan_out");
+    bound_count();
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");
     if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > DEALER_ROUTER))
         usage("--two-processes works neither with inproc nor with this pattern");
+    if (config.pattern == RING && strcmp(config.transport, "inproc") == 0)
+        usage("a ring of processes works only between processes");
     if (config.far_netns != NULL && (!config.two_processes || strcmp(config.transport, "tcp") != 0))
         usage("--far-netns needs --two-processes and --transport tcp");
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)

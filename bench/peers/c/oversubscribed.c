@@ -3,12 +3,10 @@
  * the effect of their work on it. Counts round trips of all pairs together in
  * `--millis`. */
 #include "bench.h"
+#include "histogram.h"
 #include "pairs.h"
 #include <stdatomic.h>
 #include <unistd.h>
-
-/* Sixteen buckets for each power of two of nanoseconds. */
-#define BUCKETS (64 * 16)
 
 static const struct config *config;
 static char endpoint[ENDPOINT_SIZE];
@@ -16,19 +14,8 @@ static char endpoint[ENDPOINT_SIZE];
 static struct shared {
     struct gate gate;
     _Atomic uint64_t trips, bad, cpu_us;
-    _Atomic uint64_t histogram[BUCKETS];
+    struct shared_histogram times;
 } *shared;
-
-static int bucket_of(uint64_t ns)
-{
-    int power = 63 - __builtin_clzll(ns | 16);
-    return power * 16 + (int) (ns >> (power - 4) & 15);
-}
-
-static double bucket_us(int bucket)
-{
-    return (double) ((UINT64_C(16) + (uint64_t) (bucket % 16)) << (bucket / 16 - 4)) / 1e3;
-}
 
 static void *reply(void *socket)
 {
@@ -60,7 +47,7 @@ static void pair_process(int number)
     pthread_t thread;
     uint64_t before, end, trips = 0, bad = 0;
     double cpu;
-    static uint64_t histogram[BUCKETS];
+    static struct histogram times;
     void *context = context_open();
     void *server = open_and_bind(config, context, ZMQ_REP, number, endpoint);
     unsigned char *body = calloc(1, config->size + 8);
@@ -77,7 +64,7 @@ static void pair_process(int number)
     while (before < end) {
         bad += !trip(socket, body, trips);
         uint64_t after = now_ns();
-        histogram[bucket_of(after - before)]++;
+        histogram_record(&times, after - before);
         before = after;
         trips++;
     }
@@ -86,23 +73,11 @@ static void pair_process(int number)
     atomic_fetch_add(&shared->trips, trips);
     atomic_fetch_add(&shared->bad, bad);
     atomic_fetch_add(&shared->cpu_us, (uint64_t) (cpu * 1e6));
-    for (int i = 0; i < BUCKETS; i++)
-        atomic_fetch_add(&shared->histogram[i], histogram[i]);
+    histogram_add(&shared->times, &times);
     pthread_join(thread, NULL);
     zmq_close(socket);
     zmq_ctx_term(context);
     _exit(0);
-}
-
-static double quantile(uint64_t total, double q)
-{
-    uint64_t seen = 0;
-    for (int i = 0; i < BUCKETS; i++) {
-        seen += atomic_load(&shared->histogram[i]);
-        if ((double) seen >= q * (double) total)
-            return bucket_us(i);
-    }
-    return 0;
 }
 
 void oversubscribed_run(const struct config *of, struct result *result)
@@ -118,6 +93,6 @@ void oversubscribed_run(const struct config *of, struct result *result)
     result->cpu_seconds = (double) atomic_load(&shared->cpu_us) / 1e6;
     result->corrupted = atomic_load(&shared->bad);
     result_metric(result, "messages_per_second", (double) trips / result->seconds);
-    result_metric(result, "p50_us", quantile(trips, 0.5));
-    result_metric(result, "p99_us", quantile(trips, 0.99));
+    result_metric(result, "p50_us", histogram_quantile_us(&shared->times, 0.5));
+    result_metric(result, "p99_us", histogram_quantile_us(&shared->times, 0.99));
 }

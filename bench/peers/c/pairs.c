@@ -1,4 +1,4 @@
-/* Shared code of `oversubscribed`, with a library and without. */
+/* Shared code of `ring` and of `oversubscribed`, the latter with a library and without. */
 #include "pairs.h"
 #include "bench.h"
 #include <errno.h>
@@ -29,25 +29,32 @@ static pid_t start(void (*work)(int), int number)
     }
 }
 
+static void one_failed(void)
+{
+    errno = 0;
+    fail("one of the processes failed");
+}
+
 void pairs_run(int pairs, int busy, void (*work)(int number), struct gate *gate)
 {
-    pid_t working[MAX_SUBSCRIBERS], idling[MAX_SUBSCRIBERS];
+    pid_t idling[MAX_SUBSCRIBERS];
 
     for (int i = 0; i < pairs; i++)
-        working[i] = start(work, i);
-    while (atomic_load(&gate->ready) < pairs)
+        start(work, i);
+    while (atomic_load(&gate->ready) < pairs) {
+        if (waitpid(-1, NULL, WNOHANG) > 0)
+            one_failed();
         usleep(1000);
+    }
     for (int i = 0; i < busy; i++)
         idling[i] = start(NULL, i);
     usleep(20000);
     atomic_store(&gate->go, 1);
+    /* In the order of their ends: the others may wait for one that failed. */
     for (int i = 0; i < pairs; i++) {
         int status = 0;
-        waitpid(working[i], &status, 0);
-        if (status != 0) {
-            errno = 0;
-            fail("a pair failed");
-        }
+        if (wait(&status) < 0 || status != 0)
+            one_failed();
     }
     for (int i = 0; i < busy; i++) {
         kill(idling[i], SIGKILL);

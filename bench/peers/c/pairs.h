@@ -1,4 +1,4 @@
-/* Processes that work in pairs of threads, beside others that only use a core. */
+/* Processes that work at the same time, beside others that only use a core. */
 #ifndef PAIRS_H
 #define PAIRS_H
 

@@ -164,6 +164,10 @@ void *open_in(const struct config *config, void *context, int type)
     void *socket = zmq_socket(context, type);
     if (socket == NULL)
         fail("zmq_socket");
+    if (config->hwm >= 0) {
+        option_int(socket, ZMQ_SNDHWM, config->hwm, "ZMQ_SNDHWM");
+        option_int(socket, ZMQ_RCVHWM, config->hwm, "ZMQ_RCVHWM");
+    }
     if (config->monitor)
         monitor(context, socket);
     return socket;

@@ -18,6 +18,8 @@ pub(crate) enum EnvironmentKind {
     Network(NetworkLink),
     /// `ipc` over the kernel's sockets.
     NoSharedMemory,
+    /// Beside this number of processes that only use a core.
+    Busy(u32),
 }
 
 /// Delay and loss of packets between two namespaces, in each direction.
@@ -32,7 +34,7 @@ const fn wire(delay_ms: u32, lost_per_mille: u32) -> EnvironmentKind {
 }
 
 /// Every kind by its name.
-pub(crate) const KINDS: [(&str, EnvironmentKind); 8] = [
+pub(crate) const KINDS: [(&str, EnvironmentKind); 11] = [
     (DEFAULT, EnvironmentKind::Default),
     ("one-core", EnvironmentKind::OneCore),
     ("half-core", EnvironmentKind::HalfCore),
@@ -41,6 +43,9 @@ pub(crate) const KINDS: [(&str, EnvironmentKind); 8] = [
     ("veth-loss-0.1", wire(0, 1)),
     ("veth-loss-1", wire(0, 10)),
     ("no-shared-memory", EnvironmentKind::NoSharedMemory),
+    ("busy-2", EnvironmentKind::Busy(2)),
+    ("busy-4", EnvironmentKind::Busy(4)),
+    ("busy-8", EnvironmentKind::Busy(8)),
 ];
 
 impl EnvironmentKind {
@@ -76,13 +81,14 @@ impl EnvironmentKind {
                 what
             }
             Self::NoSharedMemory => "ipc over the kernel's sockets only".to_owned(),
+            Self::Busy(number) => format!("beside {number} processes that only use a core, not pinned"),
         }
     }
 
     /// Returns the reason if the cell cannot run in it.
     pub(crate) fn fits(self, cell: &Cell) -> Result<(), String> {
         let (fits, wants) = match self {
-            Self::Default | Self::OneCore | Self::HalfCore => (true, ""),
+            Self::Default | Self::OneCore | Self::HalfCore | Self::Busy(_) => (true, ""),
             Self::Network(_) => (cell.transport == "tcp" && cell.processes == 2, "tcp and two processes"),
             Self::NoSharedMemory => (cell.transport == "ipc", "ipc"),
         };

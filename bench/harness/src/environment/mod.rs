@@ -1,8 +1,8 @@
 //! Environments for both programs of a run, created before the run and removed after it.
 //!
 //! `kind` names them, `plan` lists the steps that create and remove one, and this file executes the steps. A
-//! kind adds a prefix to the program's command (`taskset`, `ip netns exec`, a shell that joins a control
-//! group), options and variables. So a peer program does not depend on the kind, except for the addresses of
+//! kind adds a prefix to the program's command (`taskset`, `ip netns exec`, `busy`, a shell that joins a
+//! control group), options and variables. So a peer program does not depend on the kind, except for the addresses of
 //! two namespaces.
 //!
 //! Dropping a [`PreparedEnvironment`] removes its environment: at the end, after a failure and after a signal (`interrupt`).

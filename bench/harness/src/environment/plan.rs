@@ -42,6 +42,8 @@ pub(super) struct HostFacts {
     pub(super) processor: Option<u32>,
     /// Program that delays packets if the kernel cannot.
     pub(super) relay: PathBuf,
+    /// Program that runs a command beside busy processes.
+    pub(super) busy: PathBuf,
     pub(super) root: bool,
 }
 
@@ -52,6 +54,7 @@ impl HostFacts {
             groups: Groups::find(&read("/proc/mounts")),
             processor: last_processor(&read("/proc/self/status")),
             relay: programs.join("wire"),
+            busy: std::path::absolute(programs.join("busy")).unwrap_or_else(|_| programs.join("busy")),
             root: is_root(&read("/proc/self/status")),
         }
     }
@@ -115,6 +118,10 @@ pub(super) fn plan_for(
         EnvironmentKind::Network(wire) => network(&mut plan, wire, names, facts),
         EnvironmentKind::NoSharedMemory => {
             plan.command_changes.variables.insert("TAUT_IPC_MEMORY".to_owned(), "0".to_owned());
+        }
+        EnvironmentKind::Busy(number) => {
+            // The neighbours start and end with each run, so that nothing else runs beside them.
+            plan.command_changes.prefix = words(&[&facts.busy.display().to_string(), &number.to_string()]);
         }
     }
     Ok(plan)

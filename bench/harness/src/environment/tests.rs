@@ -6,7 +6,13 @@ use group::Groups;
 use std::path::PathBuf;
 
 fn facts(groups: Result<Groups, String>) -> HostFacts {
-    HostFacts { groups, processor: Some(1), relay: "/programs/wire".into(), root: true }
+    HostFacts {
+        groups,
+        processor: Some(1),
+        relay: "/programs/wire".into(),
+        busy: "/programs/busy".into(),
+        root: true,
+    }
 }
 
 fn plan_of(name: &str) -> EnvironmentPlan {
@@ -43,6 +49,13 @@ fn one_core_takes_the_last_processor_that_may_be_used() {
     assert_eq!(plan_of("one-core").command_changes.prefix, ["taskset", "-c", "1"]);
     let nothing = HostFacts { processor: None, ..facts(Err("none".to_owned())) };
     assert!(plan::plan_for(EnvironmentKind::OneCore, &ObjectNames::new(1, 1), &nothing).is_err());
+}
+
+#[test]
+fn busy_neighbours_come_and_go_with_each_program() {
+    let plan = plan_of("busy-4");
+    assert_eq!(plan.command_changes.prefix, ["/programs/busy", "4"]);
+    assert!(plan.steps.is_empty() && plan.command_changes.variables.is_empty());
 }
 
 #[test]

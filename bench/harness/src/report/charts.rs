@@ -2,13 +2,13 @@
 
 use super::micro;
 use super::svg::{Anchor, Svg};
+use crate::process::RATE;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::table::{ratio_text, three, value};
 
 /// Width of a small chart. At about this size, a phone shows one per row and a wide screen three.
 const CHART: f64 = 360.0;
-pub(super) const RATE: &str = "messages_per_second";
 /// Patterns whose cells are transports times sizes.
 pub(super) const MATRIX: [&str; 3] = ["push_pull", "router_router", "pub_sub"];
 

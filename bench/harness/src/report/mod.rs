@@ -6,11 +6,11 @@ mod charts;
 mod svg;
 mod tables;
 
+use crate::process::{PROCESSOR, RATE};
 use crate::results::{Figure, MachineState, Ratio, Results, smaller_is_better};
 use crate::scenario::{Cell, pattern_title};
 use crate::statistics::{Verdict, median, range};
 use crate::table::{ratio_text, three, unit, value};
-use charts::RATE;
 use svg::escape;
 
 /// Returns the whole page.
@@ -38,8 +38,8 @@ pub(crate) fn html(results: &Results) -> String {
     page += &fan_out(results);
     page += &others(results);
     page += "<h2>All figures</h2>\n";
-    page += "<p>Medians; small behind the ratio its 95 % bootstrap interval. CPU is user and system time of \
-             the whole run, seconds per million messages. One cell once more: <code>scripts/run.sh --only \
+    page += "<p>Medians; small behind the ratio its 95 % bootstrap interval. Processor is user and system time per \
+             message, of all threads at both ends. One cell once more: <code>scripts/run.sh --only \
              pattern=push_pull,transport=tcp,size=64</code>.</p>\n";
     page += &tables::figures(results);
     page +=
@@ -80,7 +80,7 @@ fn subtitle(results: &Results) -> String {
         machine.cores,
         if machine.virtual_machine { " (virtual)" } else { "" },
         machine.kernel,
-        results.pairs,
+        results.number_of_pairs(),
         results.target_ms
     )
 }
@@ -99,7 +99,7 @@ fn cards(results: &Results, library: &str) -> String {
     let mut html = String::from("<div class=\"cards\">\n");
     if !rates.is_empty() {
         let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::is_sound);
-        let won = rates.iter().filter(|r| r.won()).filter(sound).count();
+        let won = rates.iter().filter(|r| r.won() && !r.is_wide()).filter(sound).count();
         // A cell without a ratio has failed: it counts as not won.
         let all = results.cells.iter().filter(|f| f.library == library && f.metric == RATE).count();
         let class = if won == all { "good" } else { "" };
@@ -118,6 +118,15 @@ fn cards(results: &Results, library: &str) -> String {
                 &format!("the messages per second, least of all cells: {}", least.cell.title()),
             );
         }
+    }
+    if let Some((middle, low, high)) = results.processor_ratio(library) {
+        let class = if middle >= 1.0 { "good" } else { "" };
+        let text = format!(
+            "less processor time per message, median of the cells ({}x to {}x)",
+            three(low),
+            three(high)
+        );
+        html += &card(class, &format!("{}x", three(middle)), &text);
     }
     if let Some(trip) = ratios(results, library, "p50_us").next() {
         let class = if trip.won() { "good" } else { "" };
@@ -169,7 +178,11 @@ fn not_won(results: &Results, library: &str, title: &str) -> String {
             of(ratio.compared.1),
             three(ratio.interval.0),
             three(ratio.interval.1),
-            if ratio.verdict() == Verdict::Open { "; open" } else { "" }
+            if ratio.decided() == Verdict::Open {
+                format!("; {}", ratio.standing_text())
+            } else {
+                String::new()
+            }
         );
     }
     html + "</ul>\n"
@@ -253,11 +266,12 @@ fn round_trips(results: &Results) -> String {
         String::from("<h2>Round trips, REQ/REP</h2>\n<p>Shorter is better. The dashed line is a raw TCP ");
     html += "round trip without a library, both ends spinning.</p>\n";
     html += &legend(results);
-    for (quantile, metric) in [("p50", "p50_us"), ("p99", "p99_us")] {
+    for (quantile, metric) in [("p50", "p50_us"), ("p99", "p99_us"), ("Processor time", PROCESSOR)] {
         let label = |cell: &Cell| cell.title().replace("REQ/REP ", "");
         let rows: Vec<_> = cells.iter().map(|cell| (*cell, metric, label(cell))).collect();
         html += &format!("<h3>{quantile}</h3>\n");
-        html += &charts::rows(results, &rows, Some((raw, &format!("raw TCP {} \u{b5}s", three(raw)))));
+        let text = format!("raw TCP {} \u{b5}s", three(raw));
+        html += &charts::rows(results, &rows, (metric != PROCESSOR).then_some((raw, text.as_str())));
     }
     html
 }
@@ -274,31 +288,37 @@ fn fan_out(results: &Results) -> String {
     html += "<p>Messages delivered per second, all subscribers together; each has a separate thread. Longer is \
              better.</p>\n";
     html += &legend(results);
+    html += &charts::rows(results, &rows, None);
+    let rows: Vec<_> = cells.iter().map(|cell| (*cell, PROCESSOR, label(cell))).collect();
+    html += "<h3>Processor time per delivered message</h3>\n<p>Shorter is better.</p>\n";
     html + &charts::rows(results, &rows, None)
 }
 
-/// Returns the number of won cells, by pattern and metric.
+/// Returns the number of won cells, by pattern and by transport.
 fn wins(results: &Results) -> String {
     if results.wins.is_empty() {
         return String::new();
     }
     let mut html = String::from(
         "<h2>Cells won</h2>\n<p>Beyond doubt: the whole 95 % interval of the ratio is above 1; lost: it is below, or runs \
-         failed.</p>\n<div class=\"scroll\"><table><tr><th class=\"l\">pattern</th><th class=\"l\">library</th>\
-         <th class=\"l\">metric</th><th>cells</th><th>won</th><th>beyond doubt</th><th>lost</th></tr>\n",
+         failed; open: neither won nor lost.</p>\n<div class=\"scroll\"><table><tr><th class=\"l\">pattern or \
+         transport</th><th class=\"l\">library</th><th class=\"l\">metric</th><th>cells</th><th>won</th>\
+         <th>beyond doubt</th><th>open</th><th>lost</th></tr>\n",
     );
     for wins in &results.wins {
         let title =
             results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
         html += &format!(
             "<tr><td class=\"l\">{}</td><td class=\"l\">{}</td><td class=\"l\">{}</td>\
-             <td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            escape(pattern_title(&wins.pattern)),
+             <td>{}</td><td>{} ({})</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            escape(wins.group.title()),
             escape(title),
             unit(&wins.metric).0.replace('_', " "),
             wins.cells,
             wins.won,
+            wins.rate(),
             wins.beyond_doubt,
+            wins.open,
             wins.lost
         );
     }

@@ -2,6 +2,7 @@
 
 use super::{micro, svg::escape};
 use crate::environment_table::{self, CellResult};
+use crate::process::RATE;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Standing;
@@ -14,7 +15,7 @@ pub(super) fn figures(results: &Results) -> String {
         html += &format!("<th class=\"l\">{head}</th>");
     }
     for (number, library) in results.libraries.iter().enumerate() {
-        html += &format!("<th>{}</th><th>min \u{2013} max</th><th>CPU s/M</th>", escape(&library.title));
+        html += &format!("<th>{}</th><th>min \u{2013} max</th><th>MB/s</th>", escape(&library.title));
         if number > 0 {
             html += "<th>times better</th>";
         }
@@ -41,7 +42,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     if let Some(variant) = cell.variant() {
         pattern += &format!(" ({variant})");
     }
-    let name = if metric == super::RATE { "messages" } else { unit(metric).0 };
+    let name = if metric == RATE { "messages" } else { unit(metric).0 };
     let mut html = String::new();
     for text in [pattern.as_str(), &cell.transport, &size_title(cell.size), &name.replace('_', " ")] {
         html += &format!("<td class=\"l\">{}</td>", escape(text));
@@ -66,7 +67,8 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
                     show(median),
                     show(f.summary.min).replace(" M/s", "").replace(" \u{b5}s", ""),
                     show(f.summary.max),
-                    three(f.cpu_seconds_per_million_messages)
+                    f.megabytes_per_second
+                        .map_or_else(String::new, |_| three(median * cell.size as f64 / 1e6))
                 );
             }
             None if figure.is_some_and(|f| f.unsupported.is_some()) => {
@@ -80,7 +82,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         html += &match results.ratio(cell, &library.name, metric) {
             Some(r) => format!(
                 "<td class=\"{}\">{}x <small>{}\u{2013}{}</small></td>",
-                if r.won() { "win" } else { "under" },
+                if r.won() && !r.is_wide() { "win" } else { "under" },
                 ratio_text(r.ratio),
                 three(r.interval.0),
                 three(r.interval.1)
@@ -100,7 +102,8 @@ pub(super) fn environments(results: &Results) -> String {
     }
     let mut html = String::from(
         "<h2>By environment</h2>\n<p>How many times as good as the reference, with the 95 % interval. Won: all of the interval is above 1; \
-         lost: all of it is below; level: it holds 1 and lies within 5 % of it; open: the runs do not tell.</p>\n",
+         lost: all of it is below; level: it holds 1 and lies within 5 % of it; open: the runs do not tell, because the interval \
+         holds 1, is wider than the limit, or is of fewer than three pairs.</p>\n",
     );
     for library in results.libraries.iter().skip(1) {
         let rows = environment_table::rows(results, &library.name);
