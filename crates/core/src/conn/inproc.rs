@@ -5,6 +5,7 @@
 //! ZMQ_RCVHWM.
 
 use std::sync::{OnceLock, Weak};
+use std::time::Duration;
 
 use crate::message::Message;
 use crate::options::Options;
@@ -14,6 +15,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
 use crate::sync::{Arc, Padded, barrier_light};
 
 use super::{News, PeerInfo, SocketInbox};
+use tautline_io::poll::{self, PollFd};
 use tautline_proto::frame;
 
 /// One side's half of the shared state.
@@ -338,6 +340,24 @@ impl InprocEnd {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }
 
+    /// Sleeps until the other side has read half of the `queued` messages, for at most `patience`.
+    /// Returns at once if `is_over` returns true or there are news. News also end the sleep.
+    pub(crate) fn sleep_until_room(&self, queued: u32, patience: Duration, is_over: impl FnOnce() -> bool) {
+        let Some(inbox) = self.mine().inbox.get().filter(|inbox| !inbox.is_exposed()) else { return };
+        let Ok(number) = inbox.waker().number() else { return };
+        self.request_room(queued);
+        // The other side may sleep, too, if it is not woken with each message.
+        self.ring();
+        if inbox.prepare_park() {
+            if !is_over() {
+                // An error only ends the sleep early.
+                let _ = poll::poll(&mut [PollFd::new(number, PollFd::IN)], Some(patience));
+            }
+            inbox.finish_park();
+            inbox.waker().clear();
+        }
+    }
+
     /// Returns the number of messages that may remain in the queue that this side reads, if the
     /// other side waits for room in it.
     #[inline(always)]
@@ -378,5 +398,67 @@ impl Drop for InprocEnd {
             (None, Some(shelf)) => shelf.note_dropped_offer(),
             (None, None) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conn::Waker;
+    use crate::options::ContextDefaults;
+    use tautline_proto::SocketType;
+    use tautline_testkit::with_watchdog;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const FOR_EVER: Duration = Duration::from_secs(3600);
+
+    fn queued_pair(messages: u32) -> (Offer, Offer) {
+        let (mut near, far) = pair(
+            &Options::new(SocketType::Push, &ContextDefaults::default()),
+            [Box::default(), Box::default()],
+        );
+        near.end.set_inbox(&Arc::new(SocketInbox::new(Waker::new())));
+        if let Ok(writer) = &mut near.outgoing {
+            for _ in 0..messages {
+                writer.append(0, b"body").unwrap();
+                writer.publish();
+            }
+        }
+        (near, far)
+    }
+
+    #[test]
+    fn sleep_ends_when_the_other_side_has_read_half() {
+        with_watchdog(LIMIT, "sleep until the other side reads", || {
+            let (near, mut far) = queued_pair(4);
+            let reader = std::thread::spawn(move || {
+                let Ok(reader) = &mut far.incoming else { unreachable!() };
+                let most = loop {
+                    match far.end.requested_room() {
+                        Some(most) => break most,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                while reader.queued() > u64::from(most) {
+                    reader.skip();
+                }
+                reader.credit();
+                far.end.notify_room();
+                far
+            });
+            let Ok(writer) = &near.outgoing else { unreachable!() };
+            near.end.sleep_until_room(4, FOR_EVER, || writer.in_flight() <= 2);
+            assert_eq!(writer.in_flight(), 2);
+            reader.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn news_end_the_sleep() {
+        with_watchdog(LIMIT, "sleep until news", || {
+            let (near, _far) = queued_pair(4);
+            near.end.mine().inbox.get().unwrap().push(News::LockRequested);
+            near.end.sleep_until_room(4, FOR_EVER, || false);
+        });
     }
 }

@@ -106,7 +106,7 @@ impl Outgoing {
             end.notify();
         }
         if patient {
-            self.pacer.pace_inproc(&mut self.store, len);
+            self.pacer.pace_inproc(end, &mut self.store, len);
         }
     }
 
