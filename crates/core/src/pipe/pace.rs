@@ -102,8 +102,8 @@ impl Pacer {
         }
     }
 
-    /// True if the sender sleeps now. False after sleeps in vain: the peer may be slow, or its owner
-    /// may be the sending thread.
+    /// True if the sender sleeps now. False after sleeps in vain: the peer may be slow, or the
+    /// sending thread may be its owner.
     fn may_sleep(&mut self) -> bool {
         let may = self.skips_left == 0;
         self.skips_left = self.skips_left.saturating_sub(1);
