@@ -44,8 +44,9 @@ pub enum WaitMode {
 impl Socket {
     /// Returns `Ready` if the caller should retry the operation in `events` (of `POLLIN`,
     /// `POLLOUT`) that has failed with [`Error::Again`]. If not, `waker` is woken when a retry is
-    /// worthwhile; with [`WaitMode::Descriptors`], one of the descriptors becomes readable. POLLOUT
-    /// means the message that was refused.
+    /// worthwhile; with [`WaitMode::Descriptors`], one of the descriptors becomes readable. If this
+    /// call itself wakes `waker`, call it again soon, in both modes. POLLOUT means the message that
+    /// was refused.
     ///
     /// # Errors
     /// [`Error::Terminated`].
