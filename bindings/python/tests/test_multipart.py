@@ -60,6 +60,13 @@ class MultipartTest(SignalsTest):
         connected.connect(bound.last_endpoint)
         return bound, connected
 
+    async def check_count(self, receiver, sender, count):
+        """Receives `count` messages and one more. Each has all its parts."""
+        for number in range(count):
+            self.assertEqual(await receiver.recv_multipart(), [b"%d" % number] * WIDTH)
+        await sender.send_multipart([b"next"])
+        self.assertEqual(await receiver.recv_multipart(), [b"next"])
+
     def fill(self, socket, size=1):
         """Sends whole messages until no more fit."""
         count = 0
@@ -295,10 +302,7 @@ class PyzmqTest(MultipartTest, unittest.TestCase):
                     break
                 count += 1
             sending.cancel()
-            for number in range(count):
-                self.assertEqual(await receiver.recv_multipart(), [b"%d" % number] * WIDTH)
-            await sender.send_multipart([b"next"])
-            self.assertEqual(await receiver.recv_multipart(), [b"next"])
+            await self.check_count(receiver, sender, count)
             context.destroy(0)
 
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
@@ -328,10 +332,7 @@ class NativeTest(MultipartTest, unittest.TestCase):
                         count += 1
                 except asyncio.TimeoutError:
                     pass
-                for number in range(count):
-                    self.assertEqual(await receiver.recv_multipart(), [b"%d" % number] * WIDTH)
-                await sender.send_multipart([b"next"])
-                self.assertEqual(await receiver.recv_multipart(), [b"next"])
+                await self.check_count(receiver, sender, count)
                 context.destroy(0)
 
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
