@@ -16,6 +16,7 @@ use tautline_testkit::{XorShift, with_watchdog};
 
 const SUBSCRIBE: i32 = 6;
 const UNSUBSCRIBE: i32 = 7;
+const SEND_BUFFER: i32 = 11;
 const SEND_HWM: i32 = 23;
 const RECEIVE_HWM: i32 = 24;
 const XPUB_VERBOSER: i32 = 78;
@@ -301,9 +302,14 @@ fn without_a_mark_a_stuck_subscriber_misses_nothing() {
 fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
     with_watchdog(Duration::from_secs(600), "large_near_the_mark", || {
         let context = Context::new();
-        let (mut publisher, endpoint) = publisher(&context, "tcp://127.0.0.1:*");
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
         publisher.set_option(SEND_HWM, &int(1000)).unwrap();
         publisher.set_option(XPUB_NODROP, &int(1)).unwrap();
+        // The kernel then takes thousands of messages before the queue fills, and not a hundred thousand.
+        publisher.set_option(SEND_BUFFER, &int(65_536)).unwrap();
+        publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let endpoint = last_endpoint(&mut publisher);
         let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
         let mut other = subscriber(&context, &endpoint);
         subscribe(&mut publisher, &mut other, b"");
@@ -323,6 +329,7 @@ fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
             assert_eq!(recv(&mut other), sent.to_le_bytes());
             sent += 1;
         }
+        assert!(sent > 1200, "the stuck subscriber has not read the log");
         publisher.send(&large, Flags::NONE).unwrap();
         assert_eq!(recv(&mut other), large);
         stuck.recv_large(&large);

@@ -58,11 +58,21 @@ class Peer:
         self.failed = int(self.at) if word == "failed" else None
 
     def line(self):
-        return self.process.stdout.readline().rstrip("\n")
+        line = self.process.stdout.readline()
+        if not line:
+            self.ended()
+        return line.rstrip("\n")
 
     def do(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.ended()
+
+    def ended(self):
+        """Fails the test, because the program ended before it was told to."""
+        raise AssertionError(f"{self.process.args} ended with {self.process.wait()}: {self.said()}")
 
     def receive(self):
         self.do("receive")
