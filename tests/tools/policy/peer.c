@@ -1,6 +1,6 @@
 /*
- * The C version of peer.py: peer bind|connect TYPE ENDPOINT [OPTION=VALUE ...], where TYPE is push or pull. For the VALUE @PATH it reads
- * the value from the file and erases its copy. It knows the commands of peer.py, and `abort`.
+ * The C version of peer.py: peer bind|connect TYPE ENDPOINT [OPTION=VALUE ...], where TYPE is push or pull. For OPTION@PATH it reads the
+ * value from the file and erases its copy. It knows the commands of peer.py, and `abort`.
  */
 #define _DEFAULT_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@ static const struct
 
 static int set(void *socket, const char *option)
 {
-    const char *value = strchr(option, '=');
+    const char *value = strpbrk(option, "=@");
     char text[64];
     size_t index;
     int result = -1, one = 1;
@@ -35,8 +35,8 @@ static int set(void *socket, const char *option)
             continue;
         if (options[index].number == ZMQ_CURVE_SERVER)
             return zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &one, sizeof one);
-        if (value[1] == '@') {
-            int file = open(value + 2, O_RDONLY);
+        if (value[0] == '@') {
+            int file = open(value + 1, O_RDONLY);
             ssize_t length = file < 0 ? -1 : read(file, text, 40);
             if (length == 40) {
                 text[40] = 0;

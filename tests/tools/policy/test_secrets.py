@@ -18,7 +18,7 @@ SECRETS = {"text": SERVER[1].encode(), "bytes": z85.decode(SERVER[1])}
 def servers(start, folder, **more):
     """Yields a server for each source of its key."""
     at, _ = wraps(folder)
-    option = f"CURVE_SECRETKEY=@{write(folder / 'secret.txt', SERVER[1])}"
+    option = f"CURVE_SECRETKEY@{write(folder / 'secret.txt', SERVER[1])}"
     for policy, options in ((at, []), (None, ["CURVE_SERVER=1", option])):
         with start("bind", "PULL", "tcp://127.0.0.1:*", *options, policy=policy, language="C", **more) as server:
             yield server
