@@ -45,6 +45,8 @@ rules! {
     Losses = "losses",
     /// A thread that has spun without success does not spin either.
     Vain = "vain",
+    /// A thread that soon waits writes its messages before, together.
+    WaitHabit = "wait-habit",
     /// A socket that only reads checks more often, especially with shared memory.
     Looks = "looks",
     /// A receiver from inproc peers pauses, so that messages arrive in batches.

@@ -39,6 +39,7 @@ void messages(void);
 void traffic(void);
 /* fork.c */
 void forks(void);
+void forks_with_messages_left(void);
 /* endings.c */
 void endings(void);
 /* drafts.c */

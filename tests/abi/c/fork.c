@@ -143,3 +143,53 @@ void forks(void)
     CHECK(zmq_close(parent.push) == 0 && zmq_close(parent.pull) == 0 && zmq_close(parent.own) == 0);
     CHECK(zmq_ctx_term(parent.context) == 0);
 }
+
+/* Waits for a message that does not come. A thread writes the messages that it has left before it waits. */
+static int waits_in_vain(void *context)
+{
+    char byte;
+    int time = 5, failed;
+    void *socket = zmq_socket(context, ZMQ_PAIR);
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &time, sizeof time);
+    failed = zmq_recv(socket, &byte, 1, 0) == -1 && errno == EAGAIN;
+    return zmq_close(socket) == 0 && failed;
+}
+
+static int waits_in_a_context_of_its_own(void)
+{
+    void *context = zmq_ctx_new();
+    int waited = waits_in_vain(context);
+    return zmq_ctx_term(context) == 0 && waited;
+}
+
+/* A thread has the habit to wait after some messages, and forks before it waits. Only the parent writes the messages. */
+void forks_with_messages_left(void)
+{
+    enum { ROUNDS = 40, EACH = 3 };
+    char endpoint[256];
+    size_t len = sizeof endpoint;
+    void *context = zmq_ctx_new(), *push = zmq_socket(context, ZMQ_PUSH), *pull = zmq_socket(context, ZMQ_PULL);
+    int round, i, status, number = 0, expected = 0, in_order = 1;
+
+    CHECK(zmq_bind(pull, "tcp://127.0.0.1:*") == 0);
+    CHECK(zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0 && zmq_connect(push, endpoint) == 0);
+    for (round = 0; round < ROUNDS; round++) {
+        pid_t pid = 0;
+        for (i = 0; i < EACH; i++, number++)
+            in_order &= zmq_send(push, &number, sizeof number, 0) == sizeof number;
+        if (round % 10 == 9) {
+            pid = fork();
+            if (pid == 0)
+                _exit(waits_in_a_context_of_its_own() ? 0 : 1);
+            CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
+        in_order &= waits_in_vain(context);
+    }
+    for (; expected < number; expected++) {
+        int got = -1;
+        in_order &= zmq_recv(pull, &got, sizeof got, 0) == sizeof got && got == expected;
+    }
+    CHECK(zmq_send(push, "end", 3, 0) == 3 && zmq_recv(pull, endpoint, sizeof endpoint, 0) == 3);
+    CHECK(in_order);
+    CHECK(zmq_close(push) == 0 && zmq_close(pull) == 0 && zmq_ctx_term(context) == 0);
+}

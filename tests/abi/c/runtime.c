@@ -152,8 +152,10 @@ int main(int argc, char **argv)
     messages();
 #ifndef _WIN32 /* cross/windows.c has the parts of these that Windows supports */
     traffic();
-    if (strict)
+    if (strict) {
         forks();
+        forks_with_messages_left();
+    }
     drafts();
 #endif
     endings();

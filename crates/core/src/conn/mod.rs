@@ -33,6 +33,8 @@ mod room;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod testbed;
 #[cfg(not(loom))]
+pub(crate) mod unwritten;
+#[cfg(not(loom))]
 pub(crate) mod wakes;
 
 #[cfg(not(loom))]

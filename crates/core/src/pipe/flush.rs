@@ -4,7 +4,7 @@
 use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Store};
 use crate::conn::inproc::InprocEnd;
-use crate::conn::{Connection, Flushed};
+use crate::conn::{Connection, Flushed, unwritten};
 use crate::error::NoMemory;
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
@@ -129,7 +129,15 @@ impl Outgoing {
         }
         let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
         let start = clock::ticks();
-        match self.flush.decide(start, writer.unflushed_bytes(), len, reply) {
+        let held = !reply
+            && unwritten::is_wait_expected()
+            && !is_full_write(writer.unflushed_bytes(), len)
+            && unwritten::may_hold(connection, start);
+        let decision = match held {
+            true => Decision::Later(Deferred::UntilWait),
+            false => self.flush.decide(start, writer.unflushed_bytes(), len, reply),
+        };
+        match decision {
             Decision::Flush => {
                 let flushed = write_out(connection, &mut self.store, self.lean);
                 if !reply {

@@ -154,6 +154,8 @@ impl Bursts {
 pub(crate) enum Deferred {
     /// The sender, with the last message of the burst. The watch should check from time to time.
     Predicted,
+    /// The sender, before its thread waits.
+    UntilWait,
     /// The watch. An earlier message of the burst notified it.
     WatchNotified,
     /// No thread yet.

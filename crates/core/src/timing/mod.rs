@@ -16,7 +16,8 @@ pub(crate) mod idle;
 mod pace;
 pub(crate) mod rounds;
 pub(crate) mod supervisor;
-mod write_time;
+pub(crate) mod wait_habit;
+pub(crate) mod write_time;
 
 /// Time to put a thread to sleep and wake it again, in nanoseconds. About 20 µs if the system wakes
 /// the thread on another core, on the processors of the last ten years. Three times follow from it:

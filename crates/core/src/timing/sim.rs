@@ -13,7 +13,7 @@
 use super::bursts::Deferred;
 
 use super::flush::{Decision, FlushRule};
-use super::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, OwnerActivity, SupervisorRound};
+use super::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, NextWrite, OwnerActivity, SupervisorRound};
 use super::write_time;
 use tautline_io::clock::nanos_to_ticks;
 
@@ -65,7 +65,7 @@ struct Peer {
     /// Idle looks of the I/O thread at this owner. `None` if it does not watch the owner.
     idle: Option<u32>,
     worked_at: u64,
-    foresees: bool,
+    next_write: NextWrite,
     hint: bool,
 }
 
@@ -150,8 +150,9 @@ impl Run {
             for peer in 0..self.peers.len() {
                 let Some(idle) = self.peers[peer].idle else { continue };
                 self.io_looks += 1;
-                let Peer { worked_at, foresees, bytes, .. } = self.peers[peer];
-                let owner = OwnerActivity { worked_at: nanos_to_ticks(worked_at), foresees, writing: false };
+                let Peer { worked_at, next_write, bytes, .. } = self.peers[peer];
+                let owner =
+                    OwnerActivity { worked_at: nanos_to_ticks(worked_at), next_write, writing: false };
                 let at_work = round.check_owner(owner);
                 let writes = !at_work && bytes > 0;
                 if writes {
@@ -196,7 +197,10 @@ impl Run {
             Decision::Later(rest) => {
                 let unforeseen = rest == Deferred::Unassigned;
                 peer.worked_at = now;
-                peer.foresees = rest == Deferred::Predicted;
+                peer.next_write = match rest {
+                    Deferred::Predicted => NextWrite::EndOfBurst,
+                    _ => NextWrite::Unknown,
+                };
                 let watched = peer.idle.replace(0).is_some();
                 if unforeseen && !std::mem::replace(&mut self.woken, true) {
                     self.watch.restart();

@@ -13,6 +13,8 @@ use tautline_io::clock::nanos_to_ticks;
 /// owner is at work, or while all owners predict when they will write their queued bytes.
 const FIRST: u64 = WAKE / 2;
 pub(super) const SLOWEST: u64 = 500_000;
+/// Time to the next look if all owners write before their threads wait.
+const WAITERS: u64 = 2_000_000;
 /// Time to the next look at an owner that may have stopped, and to the first look if it is not
 /// urgent.
 pub(crate) const FOLLOW_UP_CHECK_NS: u64 = 10 * WAKE;
@@ -40,6 +42,20 @@ pub(crate) struct SupervisorRound {
     /// `unsure` is true if it found such an owner that is not at work.
     at_work: bool,
     unsure: bool,
+    /// True if the round found an owner that writes at the end of a burst.
+    bursts: bool,
+}
+
+/// When an owner will write its queued bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum NextWrite {
+    /// Unknown: the watch may have to write them.
+    #[default]
+    Unknown,
+    /// At the predicted end of a burst (`bursts`).
+    EndOfBurst,
+    /// Before its thread waits (`wait_habit`).
+    BeforeWait,
 }
 
 /// State of an owner as the watch sees it.
@@ -47,10 +63,32 @@ pub(crate) struct SupervisorRound {
 pub(crate) struct OwnerActivity {
     /// Tick at which the owner last looked at the clock or wrote.
     pub(crate) worked_at: u64,
-    /// True if the owner predicts when it will write its queued bytes.
-    pub(crate) foresees: bool,
+    /// When the owner will write its queued bytes.
+    pub(crate) next_write: NextWrite,
     /// True if bytes of its queue are being written now.
     pub(crate) writing: bool,
+}
+
+impl OwnerActivity {
+    /// The bits of a packed state that contain `next_write`.
+    const NEXT_WRITE: u64 = 3;
+
+    /// Returns `worked_at` (ticks, a little earlier) and `next_write` in one number.
+    #[inline]
+    pub(crate) fn pack(worked_at: u64, next_write: NextWrite) -> u64 {
+        (worked_at & !Self::NEXT_WRITE) | next_write as u64
+    }
+
+    /// Returns the state in a packed number.
+    #[inline]
+    pub(crate) fn unpack(packed: u64, writing: bool) -> OwnerActivity {
+        let next_write = match packed & Self::NEXT_WRITE {
+            0 => NextWrite::Unknown,
+            1 => NextWrite::EndOfBurst,
+            _ => NextWrite::BeforeWait,
+        };
+        OwnerActivity { worked_at: packed & !Self::NEXT_WRITE, next_write, writing }
+    }
 }
 
 impl FlushSupervisor {
@@ -68,7 +106,8 @@ impl FlushSupervisor {
                 self.interval
             }
             SupervisorRound { unsure: true, .. } => FOLLOW_UP_CHECK_NS,
-            _ => SLOWEST,
+            SupervisorRound { bursts: true, .. } => SLOWEST,
+            _ => WAITERS,
         }
     }
 }
@@ -76,21 +115,25 @@ impl FlushSupervisor {
 impl SupervisorRound {
     /// Begins a round at `now` (ticks).
     pub(crate) fn begin(now: u64) -> SupervisorRound {
-        SupervisorRound { now, at_work: false, unsure: false }
+        SupervisorRound { now, at_work: false, unsure: false, bursts: false }
     }
 
     /// True if this owner is at work. If it is not, its queued bytes are written now.
     pub(crate) fn check_owner(&mut self, owner: OwnerActivity) -> bool {
         let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
-        self.at_work |= at_work && !owner.foresees;
-        self.unsure |= !at_work && !owner.foresees;
+        match owner.next_write {
+            NextWrite::Unknown if at_work => self.at_work = true,
+            NextWrite::Unknown => self.unsure = true,
+            NextWrite::EndOfBurst => self.bursts = true,
+            NextWrite::BeforeWait => {}
+        }
         at_work
     }
 
     /// Returns the number of looks in a row, including this one, that found no bytes to write for
     /// this owner. `idle` is the number before. Returns `None` if the watch drops the connection.
     pub(crate) fn idle(&self, owner: OwnerActivity, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
-        let foresees = owner.foresees
+        let foresees = owner.next_write != NextWrite::Unknown
             && self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(PREDICTION_TIMEOUT_NS);
         let idle = if at_work || wrote || foresees { 0 } else { idle + 1 };
         (idle < IDLE_LOOKS).then_some(idle)
@@ -101,21 +144,22 @@ impl SupervisorRound {
 mod tests {
     use super::*;
 
-    fn next(watch: &mut FlushSupervisor, at_work: bool, unsure: bool) -> u64 {
-        watch.next(&SupervisorRound { now: 0, at_work, unsure }) / 1000
+    fn next(watch: &mut FlushSupervisor, at_work: bool, unsure: bool, bursts: bool) -> u64 {
+        watch.next(&SupervisorRound { now: 0, at_work, unsure, bursts }) / 1000
     }
 
     #[test]
     fn checks_become_rare_while_owner_is_active() {
         let mut watch = FlushSupervisor::default();
-        let all: Vec<_> = (0..8).map(|_| next(&mut watch, true, false)).collect();
+        let all: Vec<_> = (0..8).map(|_| next(&mut watch, true, false, false)).collect();
         assert_eq!(all, [10, 20, 40, 80, 160, 320, 500, 500]);
-        assert_eq!(next(&mut watch, false, true), 200, "to check if the stream has ended");
-        assert_eq!(next(&mut watch, true, true), 10);
+        assert_eq!(next(&mut watch, false, true, true), 200, "to check if the stream has ended");
+        assert_eq!(next(&mut watch, true, true, false), 10);
         assert_eq!(
-            next(&mut watch, false, false),
+            next(&mut watch, false, false, true),
             500,
             "the watch rarely looks at an owner that predicts its writes"
         );
+        assert_eq!(next(&mut watch, false, false, false), 2000, "all owners write before they wait");
     }
 }

@@ -3,10 +3,11 @@
 
 use super::Connection;
 use crate::conn::pump::Flushed;
+use crate::conn::unwritten;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, lock};
 use crate::timing::flush::Deferred;
-use crate::timing::supervisor::OwnerActivity;
+use crate::timing::supervisor::{NextWrite, OwnerActivity};
 
 impl Connection {
     /// Owner: ends the session, because there is no memory for a message that must be sent.
@@ -50,11 +51,24 @@ impl Connection {
 
     /// Owner: makes the I/O thread watch the queued bytes, at `now` (ticks). `rest` names the
     /// thread that will write them. Returns true if the call took longer than a few nanoseconds.
+    ///
+    /// If no thread would write them, this thread does before it waits. If it probably waits soon,
+    /// the I/O thread need not hurry.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Deferred) -> bool {
-        self.worked_at.store((now & !1) | u64::from(rest == Deferred::Predicted), Relaxed);
+        let next_write = match rest {
+            Deferred::Predicted => NextWrite::EndOfBurst,
+            Deferred::WatchNotified => NextWrite::Unknown,
+            Deferred::Unassigned | Deferred::UntilWait => {
+                match unwritten::remember(self, now, rest == Deferred::Unassigned) {
+                    true => NextWrite::BeforeWait,
+                    false => NextWrite::Unknown,
+                }
+            }
+        };
+        self.worked_at.store(OwnerActivity::pack(now, next_write), Relaxed);
         let watched = !self.residual_mark.claim_handover();
-        let soon = rest == Deferred::Unassigned;
+        let soon = next_write == NextWrite::Unknown && rest != Deferred::WatchNotified;
         if !watched {
             self.io.watch_residual(self, soon);
         } else if soon {
@@ -67,19 +81,14 @@ impl Connection {
     #[inline]
     pub(crate) fn note_work(&self, now: u64) {
         if self.residual_mark.is_set() {
-            let foreseen = self.worked_at.load(Relaxed) & 1;
-            self.worked_at.store((now & !1) | foreseen, Relaxed);
+            let next_write = OwnerActivity::unpack(self.worked_at.load(Relaxed), false).next_write;
+            self.worked_at.store(OwnerActivity::pack(now, next_write), Relaxed);
         }
     }
 
     /// Returns the owner's state as the watch sees it.
     pub(crate) fn owner_at_work(&self) -> OwnerActivity {
-        let worked_at = self.worked_at.load(Relaxed);
-        OwnerActivity {
-            worked_at: worked_at & !1,
-            foresees: worked_at & 1 != 0,
-            writing: self.is_being_written(),
-        }
+        OwnerActivity::unpack(self.worked_at.load(Relaxed), self.is_being_written())
     }
 
     /// Owner: leaves the queued bytes to the sweep. Returns the round of the sweep, or `None` if

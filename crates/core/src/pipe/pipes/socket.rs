@@ -1,6 +1,7 @@
 //! Methods of the socket for its pipes, not for patterns.
 
 use super::*;
+use crate::conn::unwritten;
 
 /// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
 pub(crate) struct SocketPipes(Pipes);
@@ -141,7 +142,8 @@ impl SocketPipes {
         self.slots.all_mut().iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
-    /// Flushes the bytes that the flush rule has left queued.
+    /// Flushes the bytes that the flush rule has left queued, and those of other sockets that the
+    /// calling thread has left queued.
     pub(crate) fn flush(&mut self) {
         if self.lean {
             self.release_swept();
@@ -153,6 +155,7 @@ impl SocketPipes {
             io.hurry_sweep();
         }
         self.flush_deferred(|pipe| pipe.outgoing.flush(&pipe.link));
+        unwritten::write_unwritten();
     }
 
     /// Flushes the bytes that stayed queued because of a cork, unless they are part of a stream.
