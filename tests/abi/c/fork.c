@@ -148,11 +148,11 @@ void forks(void)
 static int waits_in_vain(void *context)
 {
     char byte;
-    int time = 5, failed;
+    int time = 5, in_vain;
     void *socket = zmq_socket(context, ZMQ_PAIR);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &time, sizeof time);
-    failed = zmq_recv(socket, &byte, 1, 0) == -1 && errno == EAGAIN;
-    return zmq_close(socket) == 0 && failed;
+    in_vain = zmq_recv(socket, &byte, 1, 0) == -1 && errno == EAGAIN;
+    return zmq_close(socket) == 0 && in_vain;
 }
 
 static int waits_in_a_context_of_its_own(void)
