@@ -11,12 +11,10 @@
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll as TaskPoll, Wake, Waker};
+use std::task::Waker;
 
 use napi::sys;
-use tautline_core::{self as core, Error, Flags, WaitMode, WaitState};
+use tautline_core::{self as core, Error, Flags, WaitMode, WaitState, WaitStep};
 
 use crate::errors::code;
 use crate::runtime::Environment;
@@ -27,22 +25,6 @@ pub(crate) const READY: i32 = 1;
 /// Result of a wait that goes on.
 const PENDING: i32 = 0;
 
-/// True if the engine asks for another check in the next turn of the loop: the wait spins, or the engine has read only a part of what
-/// has arrived. Another thread may read the rest, and then no descriptor reports an event.
-#[derive(Default)]
-struct CheckAgain(AtomicBool);
-
-impl Wake for CheckAgain {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Relaxed: the caller of `poll_ready` reads it in the same thread. If another thread wakes the wait, a descriptor says so, too.
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A socket and its wait.
 pub(crate) struct WaitingSocket {
     shared: Rc<Environment>,
@@ -50,9 +32,6 @@ pub(crate) struct WaitingSocket {
     /// Reference to the JavaScript socket. The reference is weak, except during a wait.
     peer: Cell<sys::napi_ref>,
     wait: RefCell<SocketWait>,
-    again: Arc<CheckAgain>,
-    /// Sets `again`.
-    waker: Waker,
     /// Number of handles that libuv knows. While it is above 0, the handles own one reference to this object.
     handles: Cell<usize>,
     /// Message to send if the thread ends while the socket is open.
@@ -78,10 +57,7 @@ impl WaitingSocket {
         socket: core::Socket,
         peer: sys::napi_ref,
     ) -> Rc<WaitingSocket> {
-        let again = Arc::<CheckAgain>::default();
         Rc::new(WaitingSocket {
-            waker: again.clone().into(),
-            again,
             shared,
             socket: RefCell::new(Some(socket)),
             peer: Cell::new(peer),
@@ -137,25 +113,20 @@ impl WaitingSocket {
         let mut socket = self.socket.borrow_mut();
         let Some(socket) = socket.as_mut() else { return code(Error::NotSocket) };
         let SocketWait { interest, keep_alive, patience, idle, polls, .. } = &mut *self.wait.borrow_mut();
-        self.again.0.store(false, Ordering::Relaxed);
-        match socket.poll_ready(*interest, patience, WaitMode::Descriptors, &self.waker) {
-            TaskPoll::Ready(outcome) => {
-                *patience = WaitState::default();
-                outcome.map_or_else(code, |()| READY)
-            }
-            TaskPoll::Pending => {
-                let Some(idle) = idle else { return code(Error::NotSocket) };
-                if self.again.0.load(Ordering::Relaxed) {
-                    idle.start::<WaitingSocket>();
-                } else {
-                    idle.stop();
-                    for poll in polls {
-                        poll.start::<WaitingSocket>(*keep_alive);
-                    }
+        let Some(idle) = idle else { return code(Error::NotSocket) };
+        // The loop watches the descriptors, so no waker is needed.
+        match socket.poll_ready(*interest, patience, WaitMode::Descriptors, Waker::noop()) {
+            Err(error) => return code(error),
+            Ok(WaitStep::Ready) => return READY,
+            Ok(WaitStep::CheckAgain) => idle.start::<WaitingSocket>(),
+            Ok(WaitStep::Sleeping) => {
+                idle.stop();
+                for poll in polls {
+                    poll.start::<WaitingSocket>(*keep_alive);
                 }
-                PENDING
             }
         }
+        PENDING
     }
 
     /// Checks the socket again in the next turn of the loop. Another call may have consumed the event that a wait needs.

@@ -1,5 +1,8 @@
 // Promises: their resolution and rejection, and turns of the event loop.
 import assert from "node:assert/strict"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { connect } from "node:net"
 import { test } from "node:test"
 import { Dealer, Pair, Publisher, Pull, Push, Reply, Request, Router, Subscriber, XPublisher } from "../lib/index.js"
 import { pair } from "./common.mjs"
@@ -97,6 +100,36 @@ test("reading the state of a socket does not consume the event of a waiting rece
     await second.send(`${i}`)
     void first.readable
     assert.equal((await waiting)[0].toString(), `${i}`)
+  }
+})
+
+const onLinux = { skip: process.platform !== "linux" && "only Linux counts the unread bytes in /proc", timeout: 60_000 }
+
+test("a receive ends if the I/O thread reads the rest of its message", onLinux, async t => {
+  const pull = new Pull()
+  t.after(() => pull.close())
+  await pull.bind("tcp://127.0.0.1:*")
+  const peer = connect(Number(pull.lastEndpoint.split(":").at(-1)), "127.0.0.1").resume()
+  t.after(() => peer.destroy())
+  await once(peer, "connect")
+  const address = port => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`
+  const row = new RegExp(`${address(peer.remotePort)} ${address(peer.localPort)} 01 \\w+:(\\w+)`)
+  const unread = () => parseInt(readFileSync("/proc/net/tcp", "latin1").match(row)[1], 16)
+  const write = bytes => {
+    peer.write(Buffer.from(bytes))
+    assert.equal(peer.writableLength, 0)
+  }
+  // ZMTP 1.0: no routing id. Each message begins with its length and its flags.
+  write([1, 0])
+  for (let i = 0; i < 20; i++) {
+    const waiting = pull.receive()
+    write([3, 0, i])
+    do await turn()
+    while (unread() > 0)
+    write([i])
+    // The loop stands still, so only the I/O thread can read.
+    while (unread() > 0);
+    assert.deepEqual([...(await waiting)[0]], [i, i])
   }
 })
 

@@ -119,6 +119,11 @@ impl NativeSocket {
         Ok(self.turns.block(direction(index)?))
     }
 
+    /// True if the turn of a direction (0 receives, 1 sends) is over.
+    fn _is_turn_over(&self, index: usize) -> PyResult<bool> {
+        Ok(self.turns.is_used_up(direction(index)?))
+    }
+
     /// Starts a new turn after a wait.
     fn _end_wait(&self, index: usize) -> PyResult<()> {
         self.turns.renew(direction(index)?);

@@ -9,7 +9,8 @@
 //!
 //! ```text
 //!   arm(events)   READY     try the operation again now
-//!                 SOON      call arm again in the next turn of the loop (the wait rule spins)
+//!                 SOON      call arm again in the next turn of the loop (the wait rule spins, or has
+//!                           read only a part of the available data)
 //!                 WAITING   the descriptor becomes readable; then: clear(), and arm again
 //! ```
 //!
@@ -22,14 +23,14 @@
 //! socket, and the event loop would sleep on. It therefore ends with [`notify`].
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Wake, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tautline_abi::native::{SharedWatch, SocketHandle};
-use tautline_core::{Error, WaitMode, WaitState, poller};
+use tautline_core::{Error, WaitMode, WaitState, WaitStep, poller};
 
 use crate::socket::Socket;
 use crate::{enter, errors};
@@ -50,8 +51,6 @@ pub(crate) struct Readiness {
     watched: Vec<OwnedFd>,
     /// A thread that holds this lock never waits for a socket or for the interpreter lock.
     wait: Mutex<Wait>,
-    soon: Arc<Soon>,
-    waker: Waker,
 }
 
 #[derive(Default)]
@@ -59,22 +58,6 @@ struct Wait {
     state: WaitState,
     /// True if an edge was taken while no wait rested.
     unseen: bool,
-}
-
-/// Set by the engine if the wait goes on without a rest.
-#[derive(Default)]
-struct Soon(AtomicBool);
-
-impl Wake for Soon {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Relaxed: the caller of `poll_ready` reads it in the same thread. A wake of another thread
-        // comes with a write to a descriptor.
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl Readiness {
@@ -108,14 +91,13 @@ impl Readiness {
         let event = event()?;
         let number = event.as_raw_fd();
         watched.push(event);
-        let soon = Arc::new(Soon::default());
         let epoll = watch(&watched)?;
         let mut all = lock(&NOTIFIED);
         all.push((socket, number));
         COUNT.store(all.len(), Ordering::Relaxed);
         drop(all);
         let wait = Mutex::default();
-        Ok(Readiness { socket, shared, epoll, watched, wait, waker: soon.clone().into(), soon })
+        Ok(Readiness { socket, shared, epoll, watched, wait })
     }
 
     /// Returns the descriptor.
@@ -137,18 +119,13 @@ impl Readiness {
             socket.with(|socket| {
                 let wait = &mut *self.wait();
                 loop {
-                    self.soon.0.store(false, Ordering::Relaxed);
-                    let polled =
-                        socket.poll_ready(events, &mut wait.state, WaitMode::Descriptors, &self.waker);
-                    if let Poll::Ready(result) = polled {
-                        wait.state = WaitState::default();
-                        return result.map(|()| READY);
-                    }
-                    if self.soon.0.load(Ordering::Relaxed) {
-                        return Ok(SOON);
-                    }
-                    if !std::mem::take(&mut wait.unseen) {
-                        return Ok(WAITING);
+                    // The event loop watches the descriptor, so no waker is needed.
+                    let noop = Waker::noop();
+                    match socket.poll_ready(events, &mut wait.state, WaitMode::Descriptors, noop)? {
+                        WaitStep::Ready => return Ok(READY),
+                        WaitStep::CheckAgain => return Ok(SOON),
+                        WaitStep::Sleeping if !std::mem::take(&mut wait.unseen) => return Ok(WAITING),
+                        WaitStep::Sleeping => {}
                     }
                 }
             })

@@ -78,6 +78,11 @@ impl Turns {
         elapsed > TURN_NANOS
     }
 
+    /// True if the turn is over.
+    pub(crate) fn is_used_up(&self, direction: Direction) -> bool {
+        self.left[direction as usize].load(Ordering::Relaxed) == 0
+    }
+
     /// Blocks a direction for others. Returns true if the turn was over.
     pub(crate) fn block(&self, direction: Direction) -> bool {
         self.left[direction as usize].swap(BLOCKED, Ordering::Relaxed) == 0

@@ -59,6 +59,43 @@ class AsyncioTest(AsyncTest):
             receiver.close()
             sender.close()
 
+    async def test_message_during_a_spin_needs_no_turn(self, context):
+        loop = asyncio.get_running_loop()
+        if not hasattr(loop, "_ready"):
+            # uvloop does not show its calls, so tasks do not spin.
+            return
+        receiver, sender = self.pair(context, endpoint="inproc://native-spin")
+        waiting = asyncio.ensure_future(receiver.recv())
+        await until_waiting()
+        await sender.send(b"first")
+        self.assertEqual(await waiting, b"first")
+        await until_waiting()
+        polls = 0
+
+        def poll(_timeout):
+            """Only a spin polls the loop. The message arrives during the spin."""
+            nonlocal polls
+            polls += 1
+            sender._try_send(b"x")
+            return []
+
+        receiver._spin._poll = poll
+        loop.call_later(0, sender._try_send, b"timer")
+        self.assertEqual((await receiver.recv(), polls), (b"x", 1))
+        # After many calls, the loop gets a turn.
+        while await receiver.recv() != b"timer":
+            pass
+        # If the loop has other calls to make, the task gives way.
+        await until_waiting()
+        spins = polls
+        loop.call_soon(sender._try_send, b"y")
+        self.assertEqual((await receiver.recv(), polls), (b"y", spins))
+        # A receive without time does not spin.
+        receiver.rcvtimeo = 0
+        with self.assertRaises(TimedOut):
+            await receiver.recv()
+        self.assertEqual(polls, spins)
+
     async def test_looking_for_events_keeps_the_wake_up_of_a_waiting_task(self, context):
         for endpoint in ("tcp://127.0.0.1:*", "inproc://native-events"):
             receiver, sender = self.pair(context, endpoint=endpoint)

@@ -1,6 +1,7 @@
 """Waiting in an event loop by one descriptor: `_native.Readiness`."""
 
 import select
+import socket
 import unittest
 
 import zmq
@@ -29,6 +30,29 @@ class ReadinessTest(SocketTest):
                         ready = select.select([readiness], [], [], PATIENCE)[0]
                         self.assertEqual(ready, [readiness])
                         readiness.clear()
+
+    def test_part_of_a_message_asks_for_another_check(self):
+        """The I/O thread may read the rest of the message, and then no descriptor reports it."""
+        receiver = self.context.socket(zmq.PULL)
+        receiver.bind("tcp://127.0.0.1:*")
+        readiness = Readiness(receiver)
+        port = int(receiver.last_endpoint.rsplit(b":", 1)[1])
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            # ZMTP 1.0: no routing id, then the length and the flags of a message.
+            size = 1 << 16
+            peer.sendall(b"\x01\0\xff" + (size + 1).to_bytes(8, "big") + b"\0")
+            unsent, sleeps = size, False
+            while (state := readiness.arm(zmq.POLLIN)) != Readiness.SOON or not sleeps:
+                # If the I/O thread has read the byte, the next one follows.
+                if sleeps := state == Readiness.WAITING:
+                    peer.sendall(b"x")
+                    unsent -= 1
+                    self.assertGreater(unsent, 0)
+            peer.sendall(b"x" * unsent)
+            while receiver._try_recv() is None:
+                if self.settle(readiness, zmq.POLLIN) == Readiness.WAITING:
+                    self.assertTrue(select.select([readiness], [], [], PATIENCE)[0])
+                    readiness.clear()
 
     def test_edge_without_a_wait_is_not_lost(self):
         sender, receiver = self.pair(endpoint="tcp://127.0.0.1:*")

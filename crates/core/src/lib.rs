@@ -97,7 +97,9 @@ pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 #[cfg(not(loom))]
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 #[cfg(not(loom))]
-pub use socket::{Closer, Flags, Socket, WaitMode, WaitState, authorize_topics, endpoint_fault, show_route};
+pub use socket::{
+    Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
+};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

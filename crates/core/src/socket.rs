@@ -26,7 +26,7 @@ mod topics;
 pub use explain::endpoint_fault;
 pub use reports::show_route;
 pub use sharing::Closer;
-pub use task::{WaitMode, WaitState};
+pub use task::{WaitMode, WaitState, WaitStep};
 pub use topics::authorize_topics;
 
 use crate::ablation::{Rule, is_disabled};

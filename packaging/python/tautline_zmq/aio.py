@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Awaitable, Callable, List, Optional, Tupl
 
 from tautline_zmq import _native, errors
 from tautline_zmq._async import AsyncMonitor, AsyncSocket, Direction
-from tautline_zmq.constants import SocketType
+from tautline_zmq._spin import LoopSpin
+from tautline_zmq.constants import POLLIN, SocketType
 from tautline_zmq.sockets import ContextBase
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Socket(AsyncSocket):
     of their calls. A cancelled receive takes no message, and a cancelled send sends none.
     """
 
-    __slots__ = ("_arm", "_clear", "_loop", "_pollers", "_readiness", "_soon")
+    __slots__ = ("_arm", "_clear", "_loop", "_pollers", "_readiness", "_soon", "_spin")
 
     def __init__(self, context: Any, socket_type: Union[SocketType, int]) -> None:
         super().__init__(context, socket_type)
@@ -52,6 +53,7 @@ class Socket(AsyncSocket):
         self._readiness: Optional[_native.Readiness] = None
         self._pollers: List[Tuple[int, asyncio.Future[None]]] = []
         self._soon = False
+        self._spin: Optional[LoopSpin] = None
 
     def _attach(self, loop: asyncio.AbstractEventLoop, direction: Direction) -> Direction:
         """Lets a loop watch the socket from now on. Returns the new object for a direction."""
@@ -71,6 +73,7 @@ class Socket(AsyncSocket):
             self._clear = self._readiness.clear
         loop.add_reader(self._readiness.fileno(), self._on_edge)
         self._loop = loop
+        self._spin = LoopSpin(loop)
         return direction
 
     def _detach(self) -> None:
@@ -83,6 +86,10 @@ class Socket(AsyncSocket):
         if loop is not self._loop:
             direction = self._attach(loop, direction)
         limit = self._get_int(direction.timeout)
+        if limit and not (direction.busy or direction.index):
+            result = self._spin_for_message(take)
+            if result is not None:
+                return result
         timer = None if limit < 0 else _Timer(loop, limit)
         try:
             tries = 0
@@ -116,6 +123,25 @@ class Socket(AsyncSocket):
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _spin_for_message(self, take: Callable[[], Optional[T]]) -> Optional[T]:
+        """Takes the message of the only task that waits, if it arrives while the event loop has nothing else to do.
+
+        After a turn of many calls, other tasks and timers run first.
+        """
+        if self._spin is None or not self._spin.is_alone() or self._sending.ready is not None or self._pollers:
+            return None
+        if self._is_turn_over(0):
+            return None
+        try:
+            state = self._spin.run(self._arm, POLLIN)
+        except Exception as error:
+            if errors.number_of(error) is None:
+                # A signal handler has raised it.
+                raise
+            # The next try reports the error.
+            return None
+        return take() if state == _READY else None
 
     def _give_way(self) -> Awaitable[None]:
         return asyncio.sleep(0)

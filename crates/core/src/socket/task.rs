@@ -8,7 +8,7 @@
 //! is busy or stopped, or the wait is no longer polled), the I/O thread reads.
 
 use std::io;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use super::{PollEvents, Socket};
 use crate::conn::reader::ReadSet;
@@ -41,12 +41,26 @@ pub enum WaitMode {
     Descriptors,
 }
 
+/// Next step of a task's wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "nothing wakes a task that overlooks `CheckAgain`"]
+pub enum WaitStep {
+    /// Retry the operation. The [`WaitState`] is new again, for the next wait.
+    Ready,
+    /// Call [`Socket::poll_ready`] again after the other tasks have had a turn. Nothing wakes the
+    /// task: the wait spins, or it has read only a part of the available data.
+    CheckAgain,
+    /// Call [`Socket::poll_ready`] again after a wake-up.
+    Sleeping,
+}
+
 impl Socket {
-    /// Returns `Ready` if the caller should retry the operation in `events` (of `POLLIN`,
-    /// `POLLOUT`) that has failed with [`Error::Again`]. If not, `waker` is woken when a retry is
-    /// worthwhile; with [`WaitMode::Descriptors`], one of the descriptors becomes readable. If this
-    /// call itself wakes `waker`, call it again soon, in both modes. POLLOUT means the message that
-    /// was refused.
+    /// Continues the wait of a task whose operation in `events` (of `POLLIN`, `POLLOUT`) has failed
+    /// with [`Error::Again`]. POLLOUT means the message that was refused.
+    ///
+    /// After [`WaitStep::Sleeping`], `waker` is woken when a retry is worthwhile; with
+    /// [`WaitMode::Descriptors`], one of the descriptors becomes readable. After
+    /// [`WaitStep::CheckAgain`], neither happens.
     ///
     /// # Errors
     /// [`Error::Terminated`].
@@ -56,7 +70,7 @@ impl Socket {
         patience: &mut WaitState,
         rest: WaitMode,
         waker: &Waker,
-    ) -> Poll<Result<(), Error>> {
+    ) -> Result<WaitStep, Error> {
         let wanted = PollEvents::of(events);
         if patience.is_sleeping() {
             self.end_sleep();
@@ -67,18 +81,17 @@ impl Socket {
         }
         let outcome = self.spin_or_sleep(wanted, patience, set.as_deref(), rest, waker);
         match (&set, &outcome, rest) {
-            (Some(set), Ok(Poll::Pending), WaitMode::IoThread) if patience.is_sleeping() => set.hand_over(),
+            (Some(set), Ok(WaitStep::Sleeping), WaitMode::IoThread) => set.hand_over(),
             (Some(set), ..) => set.release(),
             (None, ..) => {}
         }
-        match outcome {
-            Err(error) => Poll::Ready(Err(error)),
-            Ok(Poll::Pending) => Poll::Pending,
+        let step = outcome?;
+        if step == WaitStep::Ready && self.inbox.has_pending() {
             // The retried operation would process the news itself; the wait of the next operation
             // starts anew.
-            Ok(Poll::Ready(())) if self.inbox.has_pending() => Poll::Ready(self.process_news()),
-            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            self.process_news()?;
         }
+        Ok(step)
     }
 
     /// Holder of the baton: checks, spins one turn, or prepares the rest.
@@ -89,10 +102,10 @@ impl Socket {
         set: Option<&ReadSet>,
         rest: WaitMode,
         waker: &Waker,
-    ) -> Result<Poll<()>, Error> {
+    ) -> Result<WaitStep, Error> {
         if let WaitPhase::New = patience.0 {
             if self.check_ready(wanted, set) {
-                return Ok(Poll::Ready(()));
+                return Ok(WaitStep::Ready);
             }
             self.pipes.flush();
             patience.0 =
@@ -102,25 +115,21 @@ impl Socket {
             match spin.step(&mut |times| Ok::<_, Error>((0..times).any(|_| self.check_ready(wanted, set))))? {
                 SpinOutcome::Ready => {
                     patience.0 = WaitPhase::New;
-                    return Ok(Poll::Ready(()));
+                    return Ok(WaitStep::Ready);
                 }
-                SpinOutcome::Continue => {
-                    // Other tasks of this thread get their turn.
-                    waker.wake_by_ref();
-                    return Ok(Poll::Pending);
-                }
+                SpinOutcome::Continue => return Ok(WaitStep::CheckAgain),
                 SpinOutcome::Sleep => patience.0 = WaitPhase::Sleeping(spin.start()),
             }
         } else if self.check_ready(wanted, set) {
             if let WaitPhase::Sleeping(since) = std::mem::take(&mut patience.0) {
                 idle::record_sleep(clock::ticks().wrapping_sub(since));
             }
-            return Ok(Poll::Ready(()));
+            return Ok(WaitStep::Ready);
         }
         if rest == WaitMode::Descriptors && set.is_some_and(ReadSet::is_partly_read) {
-            // An edge-triggered runtime may report only newly readable data, not unread data.
-            waker.wake_by_ref();
-            return Ok(Poll::Pending);
+            // An edge-triggered runtime may report only newly readable data, not unread data. And
+            // the I/O thread may read the unread data before the runtime polls the descriptors.
+            return Ok(WaitStep::CheckAgain);
         }
         self.inbox.waker().set_task(Some(waker));
         self.pipes.flush();
@@ -135,9 +144,9 @@ impl Socket {
         if !parked || self.is_ready(wanted) {
             self.end_sleep();
             patience.0 = WaitPhase::New;
-            return Ok(Poll::Ready(()));
+            return Ok(WaitStep::Ready);
         }
-        Ok(Poll::Pending)
+        Ok(WaitStep::Sleeping)
     }
 
     /// Reads the available data. Returns true if the state has changed.

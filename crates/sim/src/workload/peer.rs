@@ -1,12 +1,12 @@
 //! A socket, and how its program uses it: blocking, without waiting, or with `poll`.
 
 use std::sync::Arc;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
 use tautline_core::poller::{self, Item, POLLIN, POLLOUT, PollTarget};
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, WaitMode, WaitState};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, WaitMode, WaitState, WaitStep};
 
 use super::event_checks;
 use super::traffic::Parts;
@@ -225,14 +225,15 @@ impl Peer {
         let mut patience = WaitState::default();
         let gives_up = self.rng.chance(8);
         loop {
-            match self.socket.poll_ready(events, &mut patience, WaitMode::IoThread, &waker) {
-                Poll::Ready(outcome) => return outcome,
-                Poll::Pending if gives_up => {
+            match self.socket.poll_ready(events, &mut patience, WaitMode::IoThread, &waker)? {
+                WaitStep::Ready => return Ok(()),
+                WaitStep::CheckAgain => {}
+                WaitStep::Sleeping if gives_up => {
                     std::thread::park_timeout(Duration::from_micros(self.rng.spread(1, 10_000)));
                     self.socket.stop_waiting(patience);
                     return Ok(());
                 }
-                Poll::Pending => std::thread::park(),
+                WaitStep::Sleeping => std::thread::park(),
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::task::{Context, Poll};
 
-use tautline_core::{self as core, WaitMode, WaitState};
+use tautline_core::{self as core, WaitMode, WaitState, WaitStep};
 
 /// Result of a wait in the engine.
 type Waited = std::result::Result<(), core::Error>;
@@ -29,28 +29,20 @@ impl Park {
         if self.reactor.register_with_runtime(socket) {
             return self.poll_reactor(cx, socket, events);
         }
-        let polled = socket.poll_ready(events, &mut self.patience, WaitMode::IoThread, cx.waker());
-        self.after(polled)
+        let step = socket.poll_ready(events, &mut self.patience, WaitMode::IoThread, cx.waker())?;
+        finish_poll(cx, step)
     }
 
     #[cfg(all(feature = "tokio", unix))]
     fn poll_reactor(&mut self, cx: &mut Context<'_>, socket: &mut core::Socket, events: i16) -> Poll<Waited> {
         loop {
-            let polled = socket.poll_ready(events, &mut self.patience, WaitMode::Descriptors, cx.waker());
+            let step = socket.poll_ready(events, &mut self.patience, WaitMode::Descriptors, cx.waker())?;
             // Clear the readiness before the socket checks again, so that no event in between is
             // missed.
-            if polled.is_ready() || !self.patience.is_sleeping() || !self.reactor.poll_clear(cx) {
-                return self.after(polled);
+            if step != WaitStep::Sleeping || !self.reactor.poll_clear(cx) {
+                return finish_poll(cx, step);
             }
         }
-    }
-
-    /// Resets the state after a completed wait.
-    fn after(&mut self, polled: Poll<Waited>) -> Poll<Waited> {
-        if polled.is_ready() {
-            self.patience = WaitState::default();
-        }
-        polled
     }
 
     /// True if a wait is in progress and has not been abandoned.
@@ -62,6 +54,19 @@ impl Park {
     /// Abandons the current wait.
     pub(super) fn cancel_wait(&mut self, socket: &mut core::Socket) {
         socket.stop_waiting(std::mem::take(&mut self.patience));
+    }
+}
+
+/// Converts the step of a wait to the result of a future. The runtime polls a future again only
+/// after a wake-up.
+fn finish_poll(cx: &mut Context<'_>, step: WaitStep) -> Poll<Waited> {
+    match step {
+        WaitStep::Ready => Poll::Ready(Ok(())),
+        WaitStep::CheckAgain => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        WaitStep::Sleeping => Poll::Pending,
     }
 }
 

@@ -4,39 +4,28 @@ A `Watch` belongs to one socket and one loop, and registers one descriptor with 
 wait stand in the queues of zmq.asyncio (`_asyncio`).
 """
 
-import select
-from collections import deque
-
 from tautline_zmq._native import Readiness
+from tautline_zmq._spin import LoopSpin
 
 _READY = Readiness.READY
 _SOON = Readiness.SOON
 
 
-class Watch:
+class Watch(LoopSpin):
     """The descriptor of one socket in one event loop.
 
     The loop calls `ready` when the program should try its operation again, and then `arm`.
     """
 
-    __slots__ = ("_calls", "_loop", "_poll", "_ready", "_readiness", "_soon")
+    __slots__ = ("_loop", "_ready", "_readiness", "_soon")
 
     def __init__(self, socket, loop, ready):
+        super().__init__(loop)
         self._readiness = Readiness(socket)
         self._loop = loop
         self._ready = ready
         self._soon = None
         loop.add_reader(self._readiness.fileno(), self._on_event)
-        # The calls that the loop makes in this turn or the next one, and a function that returns the ready descriptors of the loop.
-        # Other loops, such as uvloop, do not show them.
-        self._calls = getattr(loop, "_ready", None)
-        descriptor = getattr(getattr(loop, "_selector", None), "fileno", None)
-        if isinstance(self._calls, deque) and descriptor:
-            poll = select.poll()
-            poll.register(descriptor(), select.POLLIN)
-            self._poll = poll.poll
-        else:
-            self._calls = None
 
     def arm(self, events):
         """Waits for POLLIN or POLLOUT, or both. Returns true if the program should try again now."""
@@ -45,8 +34,8 @@ class Watch:
             self.schedule()
         return state == _READY
 
-    def is_alone(self, own):
-        """True if the loop has no other calls to make. `own` is the number of calls that need not be made soon."""
+    def is_alone(self, own=0):
+        """True if the loop has no other calls to make, except `own` calls that need not be made soon."""
         return self._calls is not None and len(self._calls) <= own + (self._soon is not None)
 
     def spin(self, events):
@@ -54,13 +43,11 @@ class Watch:
 
         Returns true if the program should try again now. Otherwise, the loop will call `ready`.
         """
-        # Each poll releases the interpreter lock, too.
-        while not self._poll(0):
-            state = self._readiness.arm(events)
-            if state != _SOON:
-                return state == _READY
-        # It may be an event of this socket.
-        return self._soon is not None or self.arm(events)
+        state = self.run(self._readiness.arm, events)
+        if state == _SOON:
+            # The loop may have an event of this socket.
+            return self._soon is not None or self.arm(events)
+        return state == _READY
 
     def schedule(self):
         """Calls `ready` in the next turn of the loop."""

@@ -1,6 +1,8 @@
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -37,8 +39,10 @@ fn await_ready(socket: &mut Socket, events: i16, rest: WaitMode) -> Result<(), E
     let mut fds: Vec<PollFd> = descriptors.iter().map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN)).collect();
     let mut patience = WaitState::default();
     loop {
-        if let Poll::Ready(result) = socket.poll_ready(events, &mut patience, rest, &waker) {
-            return result;
+        match socket.poll_ready(events, &mut patience, rest, &waker)? {
+            WaitStep::Ready => return Ok(()),
+            WaitStep::CheckAgain => continue,
+            WaitStep::Sleeping => {}
         }
         while !alarm.rung.swap(false, SeqCst) {
             match rest {
@@ -160,9 +164,8 @@ fn an_abandoned_wait_leaves_the_socket_usable() {
                 pair(&context, [SocketType::Pull, SocketType::Push], "tcp://127.0.0.1:*");
             let mut patience = WaitState::default();
             while !patience.is_sleeping() {
-                let polled = pull.poll_ready(POLLIN, &mut patience, rest, Waker::noop());
                 // The news of the connection may arrive in between.
-                assert!(!matches!(polled, Poll::Ready(Err(_))));
+                let _ = pull.poll_ready(POLLIN, &mut patience, rest, Waker::noop()).unwrap();
             }
             pull.stop_waiting(patience);
             push.send(b"after", Flags::NONE).unwrap();
@@ -170,6 +173,48 @@ fn an_abandoned_wait_leaves_the_socket_usable() {
             assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
             assert_eq!(&buffer[..5], b"after");
         }
+    });
+}
+
+#[test]
+fn a_wait_that_has_read_a_part_of_a_message_asks_for_another_check() {
+    with_watchdog(LIMIT, "a_wait_that_has_read_a_part", || {
+        let context = Context::new();
+        let mut pull = context.socket(SocketType::Pull).unwrap();
+        pull.bind("tcp://127.0.0.1:*").unwrap();
+        let mut peer = TcpStream::connect(&pull.last_endpoint["tcp://".len()..]).unwrap();
+        // ZMTP 1.0: no routing id, then the length and the flags of a message.
+        peer.write_all(b"\x01\0\xff\0\0\0\0\0\x01\0\x01\0").unwrap();
+        let mut unsent = 0x10000;
+        let mut wait = WaitState::default();
+        loop {
+            match pull.poll_ready(POLLIN, &mut wait, WaitMode::Descriptors, Waker::noop()).unwrap() {
+                // The wait has read the byte.
+                WaitStep::CheckAgain if wait.is_sleeping() => break,
+                // The wait spins, or the news of the connection has arrived.
+                WaitStep::CheckAgain | WaitStep::Ready => {}
+                // If the I/O thread has read the byte, try with the next one.
+                WaitStep::Sleeping => {
+                    peer.write_all(b"x").unwrap();
+                    unsent -= 1;
+                }
+            }
+        }
+
+        // Without another check, nothing would wake the task: the I/O thread reads the message.
+        peer.write_all(&vec![b'x'; unsent]).unwrap();
+        while !pull.inbox.has_pending() {
+            thread::yield_now();
+        }
+        let descriptors = pull.descriptors().unwrap();
+        let mut fds: Vec<PollFd> =
+            descriptors.iter().map(|fd| PollFd::new(fd.as_raw_fd(), PollFd::IN)).collect();
+        assert_eq!(poll::poll(&mut fds, Some(Duration::ZERO)).unwrap(), 0);
+        let step = pull.poll_ready(POLLIN, &mut wait, WaitMode::Descriptors, Waker::noop());
+        assert_eq!(step, Ok(WaitStep::Ready));
+        let mut message = Message::new();
+        pull.recv_message(&mut message, Flags::DONTWAIT).unwrap();
+        assert_eq!(message.as_slice().len(), 0x10000);
     });
 }
 
