@@ -2,7 +2,7 @@
 //! table, `results.json` and `report.html`.
 //!
 //! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
-//! and the lengths of the runs, `results` turns the runs into figures, `wins` counts the won cells, `table`,
+//! and the lengths of the runs, `evaluate` turns the runs into `results`, `wins` counts the won cells, `table`,
 //! `report` and `markdown` show them. `bench/README.md` describes the measurements. `environment` creates and
 //! removes the environment of a cell, `environment_table` is their table, `ablate` compares Tautline with
 //! itself. If a message was lost, reordered or corrupted, or a run failed, the exit code is 1, after the
@@ -12,6 +12,7 @@
 mod ablate;
 mod environment;
 mod environment_table;
+mod evaluate;
 mod interrupt;
 mod languages;
 mod machine;

@@ -3,12 +3,13 @@
 //! Also decides the number of messages in each run.
 
 use crate::environment::{CommandChanges, PreparedEnvironment};
+use crate::evaluate::ratios_of;
 use crate::interrupt;
 use crate::machine;
 use crate::peer::Peer;
 use crate::process::{self, Calibration, Failure, Sample};
 use crate::progress::Progress;
-use crate::results::{number_of_pairs, ratios_of};
+use crate::results::number_of_pairs;
 use crate::scenario::Cell;
 use crate::statistics::Standing;
 use crate::table;
