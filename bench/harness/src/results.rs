@@ -250,6 +250,11 @@ impl Results {
         number_of_pairs(self.pairs, self.most_pairs)
     }
 
+    /// Returns the title of a library.
+    pub(crate) fn title_of(&self, library: &str) -> &str {
+        self.libraries.iter().find(|l| l.name == library).map_or("", |l| l.title.as_str())
+    }
+
     /// Returns the figure of one cell, library and metric.
     pub(crate) fn figure(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Figure> {
         self.cells.iter().find(|f| f.cell == *cell && f.library == library && f.metric == metric)
