@@ -210,6 +210,7 @@ fn run_paced(
     if cell.millis.is_none() && pace.seconds.is_empty() {
         let mut count = match cell {
             cell if cell.is_round_trip() => 100,
+            Cell { size: 0x10_0000.., .. } => 100,
             Cell { size: 16_384.., .. } => 500,
             cell if cell.pattern == "filter" => 20_000,
             _ => 2000,
