@@ -116,7 +116,8 @@ def library_in_use(zmq):
     if on_of(zmq) == "backend":
         return sys.modules["tautline_zmq._native"].__file__
     with open("/proc/self/maps") as lines:
-        mappings = [line.split() for line in lines]
+        # A path may contain spaces.
+        mappings = [line.rstrip("\n").split(None, 5) for line in lines]
     mappings = [(fields[0].split("-"), fields[-1]) for fields in mappings if "libzmq" in os.path.basename(fields[-1])]
     try:
         # A preloaded library comes first. pyzmq's own is visible only to pyzmq.
