@@ -32,13 +32,17 @@ result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
 [ "$command" = run ] || result=$out/ablation
 
-# The peers of --peer, by default the scenario's. Words after the name of a peer are variables of its environment.
+# values FILE KEY: prints the strings of a list in a scenario file.
+values() { sed -n "/^$2 *=/,/\]/p" "$1" | grep -o '"[^"]*"' | tr -d '"' || true; }
+
+# The peers of --peer, by default those of the scenario and of the scenarios that it names. Words after the name of a peer are
+# variables of its environment.
 peers=() words=("$@")
 for ((i = 0; i < $#; i++)); do
     if [ "${words[i]}" = --peer ]; then peers+=("${words[i + 1]:-}"); fi
 done
 if [ ${#peers[@]} -eq 0 ] && [ "$command" = run ]; then
-    mapfile -t peers < <(sed -n '/^peers *=/,/\]/p' "$file" | grep -o '"[^"]*"' | tr -d '"')
+    mapfile -t peers < <(values "$file" peers; for also in $(values "$file" also); do values "$(dirname "$file")/$also.toml" peers; done)
 fi
 peers=("${peers[@]%% *}")
 
@@ -76,20 +80,20 @@ fi
 # The programs are compiled once against the public header. The loader chooses their library at run time.
 step "run: 4 of 5, the C programs" "$out/programs.log" bench/peers/c/build.sh "$root/include" "$linked" "$out/bin"
 
-# Peers of the scenario that are crates. Each libzmq that they bring is a folder in the directory of the programs.
-crates=() libraries=()
+# Peers of the scenario that are crates or Python programs. Each libzmq that they bring is a folder in the directory of the programs.
+built=() libraries=()
 for peer in ${peers[@]+"${peers[@]}"}; do
     if [ "$peer" = libzmq-ws ]; then
         step "run: 4 of 5, libzmq with WebSocket" "$out/baseline-ws.log" scripts/libzmq-baseline.sh --ws "$target/baseline"
         libraries+=(--library "ws=$target/baseline/libzmq-ws/lib")
     fi
     grep -q '^build *=' "bench/peers/$peer.toml" || continue
-    crates+=("$peer")
+    built+=("$peer")
     library=$(sed -n 's/^library *= *"\(.*\)"/\1/p' "bench/peers/$peer.toml")
-    [ -z "$library" ] || libraries+=(--library "$library=$out/bin/$library")
+    [ -z "$library" ] || [ "$library" = ours ] || libraries+=(--library "$library=$out/bin/$library")
 done
-if [ ${#crates[@]} -gt 0 ]; then
-    step "run: 4 of 5, the peers in Rust" "$out/peers.log" bench/peers/build.sh "$out/bin" "${crates[@]}"
+if [ ${#built[@]} -gt 0 ]; then
+    LIBRARY=$ours/libzmq.so step "run: 4 of 5, the other peers" "$out/peers.log" bench/peers/build.sh "$out/bin" "${built[@]}"
     grep -B1 'could not be built' "$out/peers.log" || true
 fi
 

@@ -9,6 +9,7 @@
 use crate::environment::Environment;
 use crate::peer::Peer;
 use crate::results::Results;
+use crate::scenario::Scenario;
 use crate::statistics::{MATTERS, Standing};
 use crate::table::{layout, ratio_text, three, unit};
 use crate::{Arguments, Job, find_peers, write_results};
@@ -78,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     if !arguments.rules.iter().all(|rule| is_variable(rule)) {
         peers.iter().flatten().try_for_each(knows_switch)?;
     }
-    let job = Job::new(arguments)?;
+    let job = Job::new(arguments, Scenario::read(&arguments.scenario)?, &arguments.out)?;
     let mut ablation = Ablation {
         date: crate::machine::date(),
         pairs: job.plan.pairs,

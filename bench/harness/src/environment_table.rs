@@ -196,6 +196,9 @@ mod tests {
     fn every_report_has_the_table_and_why_an_environment_is_not_there() {
         let mut results = results();
         results.ratios[1].widest_percent = Some(2);
+        let wins = json!({"pattern": "push_pull", "library": "ours", "metric": "messages_per_second", "cells": 4,
+            "won": 3, "beyond_doubt": 2, "open": 1, "lost": 0});
+        results.wins.push(serde_json::from_value(wins).unwrap());
         for text in [
             crate::table::text(&results),
             crate::report::html(&results),
@@ -208,6 +211,7 @@ mod tests {
                 "no netem",
                 "far (110 ns and more) in 1",
                 "43.2",
+                "(75 %)",
             ] {
                 assert!(text.contains(part), "{part}: {text}");
             }

@@ -2,7 +2,7 @@
 //! table, `results.json` and `report.html`.
 //!
 //! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
-//! and the lengths of the runs, `results` turns the runs into figures, `wins` counts the won cells, `table`,
+//! and the lengths of the runs, `evaluate` turns the runs into `results`, `wins` counts the won cells, `table`,
 //! `report` and `markdown` show them. `bench/README.md` describes the measurements. `environment` creates and
 //! removes the environment of a cell, `environment_table` is their table, `ablate` compares Tautline with
 //! itself. If a message was lost, reordered or corrupted, or a run failed, the exit code is 1, after the
@@ -12,6 +12,7 @@
 mod ablate;
 mod environment;
 mod environment_table;
+mod evaluate;
 mod interrupt;
 mod languages;
 mod machine;
@@ -27,8 +28,9 @@ mod statistics;
 mod table;
 mod wins;
 
+use scenario::Scenario;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --baseline DIR [options]
@@ -234,7 +236,7 @@ fn find_peers(names: &[String], arguments: &Arguments) -> Result<(Vec<peer::Peer
 
 /// Work from the scenario and the command line, in environments that exist as long as this value.
 pub(crate) struct Job {
-    pub(crate) scenario: scenario::Scenario,
+    pub(crate) scenario: Scenario,
     pub(crate) plan: schedule::Plan,
     /// Cells whose environment exists.
     pub(crate) cells: Vec<scenario::Cell>,
@@ -242,15 +244,15 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    fn new(arguments: &Arguments) -> Result<Self, String> {
-        let scenario = scenario::Scenario::read(&arguments.scenario)?;
+    /// `out` is the folder for the results.
+    fn new(arguments: &Arguments, scenario: Scenario, out: &Path) -> Result<Self, String> {
         let mut cells = scenario.cells(&arguments.only)?;
         let halved = |time: u64| if arguments.quick { time.div_ceil(2) } else { time };
         for cell in &mut cells {
             cell.millis = cell.millis.map(|millis| halved(arguments.millis.unwrap_or(millis)));
             cell.target_ms = cell.target_ms.map(halved);
         }
-        std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
+        std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         let pairs = if arguments.quick { scenario.pairs.min(3) } else { scenario.pairs };
         let pairs = arguments.pairs.unwrap_or(pairs).max(1);
         // A number of pairs on the command line is exact, unless that also has the largest number.
@@ -264,7 +266,7 @@ impl Job {
             timeout_s: scenario.timeout_s,
             calibration_ms: scenario.calibration_ms,
             calibrate: arguments.programs.join("calibrate"),
-            stderr: arguments.out.join("stderr.txt"),
+            stderr: out.join("stderr.txt"),
         };
         interrupt::install_handlers()?;
         let mut names: Vec<String> = Vec::new();
@@ -303,18 +305,40 @@ impl Job {
     }
 }
 
-/// Runs the scenario. Returns true if no message was lost and no run failed.
+/// Runs the scenario and those that it names, each into its own folder. Returns true if no message was lost and
+/// no run failed.
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let job = Job::new(arguments)?;
+    let scenario = Scenario::read(&arguments.scenario)?;
+    // The peers of the command line are for this file.
+    let others = if arguments.named.is_empty() { scenario.read_others(&arguments.scenario)? } else { vec![] };
+    let mut chosen = Vec::new();
+    for (name, other) in others {
+        if other.has(&arguments.only)? {
+            chosen.push((other, arguments.out.join(name)));
+        }
+    }
+    // If no file has such a cell, the reason is that of the first.
+    if chosen.is_empty() || scenario.has(&arguments.only)? {
+        chosen.insert(0, (scenario, arguments.out.clone()));
+    }
+    let mut sound = true;
+    for (scenario, out) in chosen {
+        sound &= run_one(arguments, scenario, &out)?;
+    }
+    Ok(sound)
+}
+
+fn run_one(arguments: &Arguments, scenario: Scenario, out: &Path) -> Result<bool, String> {
+    let job = Job::new(arguments, scenario, out)?;
     let names = if arguments.named.is_empty() { &job.scenario.peers } else { &arguments.named };
     let (peers, absent) = find_peers(names, arguments)?;
     let results = job.measure(&peers, absent)?;
     print!("{}", table::text(&results));
-    write_results(&results, &arguments.out)?;
+    write_results(&results, out)?;
     Ok(results.problems.is_empty())
 }
 
-fn write_results(results: &results::Results, out: &std::path::Path) -> Result<(), String> {
+fn write_results(results: &results::Results, out: &Path) -> Result<(), String> {
     let json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
     for (name, text) in [("results.json", json), ("report.html", report::html(results))] {
         let path = out.join(name);
@@ -324,13 +348,13 @@ fn write_results(results: &results::Results, out: &std::path::Path) -> Result<()
     Ok(())
 }
 
-fn read_results(directory: &std::path::Path) -> Result<results::Results, String> {
+fn read_results(directory: &Path) -> Result<results::Results, String> {
     let path = directory.join("results.json");
     let json = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     serde_json::from_str(&json).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn report_again(out: &std::path::Path) -> Result<bool, String> {
+fn report_again(out: &Path) -> Result<bool, String> {
     let results = read_results(out)?;
     print!("{}", table::text(&results));
     write_results(&results, out)?;

@@ -5,7 +5,8 @@ use crate::environment_table;
 use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
-use crate::table::{losses, megabytes, ratio_text, three, unit, value};
+use crate::table::{losses, megabytes, processor, ratio_text, three, unit, value};
+use crate::wins::Wins;
 
 /// Returns all tables, each pattern's under a heading, in the order of their first appearance.
 pub(crate) fn text(all: &[Results]) -> String {
@@ -47,36 +48,18 @@ fn wins(results: &Results) -> String {
     if results.wins.is_empty() {
         return String::new();
     }
-    let title =
-        |name: &str| results.libraries.iter().find(|l| l.name == name).map_or("", |l| l.title.as_str());
-    let mut text = "### Cells won\n\n| | library | metric | cells | won | beyond doubt | open | lost |\n\
-                    |---|---|---|--:|--:|--:|--:|--:|\n"
-        .to_owned();
+    let mut text = format!(
+        "### Cells won\n\n| {} |\n{}{}|\n",
+        Wins::HEADINGS.join(" | "),
+        "|---".repeat(Wins::WORDS),
+        "|--:".repeat(Wins::HEADINGS.len() - Wins::WORDS)
+    );
     for wins in &results.wins {
-        text += &format!(
-            "| {} | {} | {} | {} | {} ({}) | {} | {} | {} |\n",
-            wins.group.title(),
-            title(&wins.library),
-            unit(&wins.metric).0.replace('_', " "),
-            wins.cells,
-            wins.won,
-            wins.rate(),
-            wins.beyond_doubt,
-            wins.open,
-            wins.lost
-        );
+        text += &format!("| {} |\n", wins.columns(results).join(" | "));
     }
     text.push('\n');
     for subject in results.libraries.iter().skip(1) {
-        if let Some((middle, low, high)) = results.processor_ratio(&subject.name) {
-            text += &format!(
-                "Processor time per message: {} is {}x as good, median of the cells ({}x to {}x).\n\n",
-                subject.title,
-                three(middle),
-                three(low),
-                three(high)
-            );
-        }
+        text += &processor(results, subject).map_or(String::new(), |line| line + "\n\n");
     }
     text
 }

@@ -85,6 +85,13 @@ impl Cell {
         !["latency", "crowd_idle", "memory_pairs", "memory_crowd"].contains(&self.pattern.as_str())
     }
 
+    /// True if the cell has, for each key of `only`, one of its values.
+    fn matches(&self, only: &[(String, String)]) -> bool {
+        only.iter().all(|(key, _)| {
+            self.value_of(key).is_some_and(|value| only.iter().any(|(k, v)| k == key && *v == value))
+        })
+    }
+
     fn value_of(&self, key: &str) -> Option<String> {
         Some(match key {
             "pattern" => self.pattern.clone(),
@@ -122,6 +129,8 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "memory_pairs" => "memory of connected pairs",
         "memory_crowd" => "memory of one PULL's connections",
         "handshakes" => "connections in turn",
+        "engine_trip" => "request to an engine",
+        "engine_answers" => "answers of an engine",
         "copy" => "memory copy",
         other => other,
     }
@@ -187,6 +196,9 @@ pub(crate) struct Scenario {
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
     pub(crate) calibration_ms: u64,
+    /// Scenarios of the same folder that `run` measures after this one, for example because their peers differ.
+    #[serde(default)]
+    also: Vec<String>,
     cells: Vec<Block>,
 }
 
@@ -201,8 +213,20 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Returns every cell that matches `only`, in the file's order: for each key, one of its values.
-    pub(crate) fn cells(&self, only: &[(String, String)]) -> Result<Vec<Cell>, String> {
+    /// Reads the scenarios that `also` names, each with its name.
+    pub(crate) fn read_others(&self, path: &Path) -> Result<Vec<(String, Self)>, String> {
+        let read = |name: &String| {
+            Ok((name.clone(), Self::read(&path.with_file_name(name).with_extension("toml"))?))
+        };
+        self.also.iter().map(read).collect()
+    }
+
+    /// True if a cell matches `only`.
+    pub(crate) fn has(&self, only: &[(String, String)]) -> Result<bool, String> {
+        Ok(self.all_cells()?.iter().any(|cell| cell.matches(only)))
+    }
+
+    fn all_cells(&self) -> Result<Vec<Cell>, String> {
         let mut cells = Vec::new();
         for block in &self.cells {
             for environment in &block.environment {
@@ -212,15 +236,18 @@ impl Scenario {
         for cell in &cells {
             EnvironmentKind::from_name(&cell.environment)?.fits(cell)?;
         }
+        Ok(cells)
+    }
+
+    /// Returns every cell that matches `only`, in the file's order.
+    pub(crate) fn cells(&self, only: &[(String, String)]) -> Result<Vec<Cell>, String> {
+        let cells = self.all_cells()?;
         if let Some((key, _)) = only.iter().find(|(key, _)| cells.iter().all(|c| c.value_of(key).is_none())) {
             return Err(format!("--only: no cell has the key {key}"));
         }
         let mut chosen = Vec::new();
         for cell in cells {
-            let fits = only.iter().all(|(key, _)| {
-                cell.value_of(key).is_some_and(|value| only.iter().any(|(k, v)| k == key && *v == value))
-            });
-            if fits && !chosen.contains(&cell) {
+            if cell.matches(only) && !chosen.contains(&cell) {
                 chosen.push(cell);
             }
         }
@@ -354,8 +381,24 @@ mod tests {
     fn every_scenario_file_reads() {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
         for entry in std::fs::read_dir(dir).unwrap() {
-            let scenario = Scenario::read(&entry.unwrap().path()).unwrap();
+            let path = entry.unwrap().path();
+            let scenario = Scenario::read(&path).unwrap();
             assert!(!scenario.cells(&[]).unwrap().is_empty());
+            scenario.read_others(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn only_chooses_among_scenarios_that_run_together() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/crowded.toml");
+        let crowded = Scenario::read(&path).unwrap();
+        let others = crowded.read_others(&path).unwrap();
+        let (name, python) = &others[0];
+        assert_eq!(name, "crowded-python");
+        let only = |key: &str, value: &str| [(key.to_owned(), value.to_owned())];
+        assert_eq!(crowded.has(&only("api", "asyncio")), Ok(false));
+        assert_eq!(python.has(&only("api", "asyncio")), Ok(true));
+        assert_eq!(python.has(&only("nodes", "20")), Ok(false));
+        assert_eq!(crowded.has(&only("nodes", "20")), Ok(true));
     }
 }

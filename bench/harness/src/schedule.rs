@@ -3,12 +3,13 @@
 //! Also decides the number of messages in each run.
 
 use crate::environment::{CommandChanges, PreparedEnvironment};
+use crate::evaluate::ratios_of;
 use crate::interrupt;
 use crate::machine;
 use crate::peer::Peer;
 use crate::process::{self, Calibration, Failure, Sample};
 use crate::progress::Progress;
-use crate::results::{number_of_pairs, ratios_of};
+use crate::results::number_of_pairs;
 use crate::scenario::Cell;
 use crate::statistics::Standing;
 use crate::table;
@@ -209,6 +210,7 @@ fn run_paced(
     if cell.millis.is_none() && pace.seconds.is_empty() {
         let mut count = match cell {
             cell if cell.is_round_trip() => 100,
+            Cell { size: 0x10_0000.., .. } => 100,
             Cell { size: 16_384.., .. } => 500,
             cell if cell.pattern == "filter" => 20_000,
             _ => 2000,

@@ -1,7 +1,7 @@
 //! The table on the terminal, and the formats of figures everywhere.
 
 use crate::environment_table;
-use crate::results::{Figure, MachineState, Results};
+use crate::results::{Figure, Library, MachineState, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
 use std::collections::BTreeMap;
@@ -78,16 +78,7 @@ pub(crate) fn text(results: &Results) -> String {
         reference.title
     );
     for subject in results.libraries.iter().skip(1) {
-        if let Some((middle, low, high)) = results.processor_ratio(&subject.name) {
-            text += &format!(
-                "Processor time per message: {} is {}x as good as {}, median of the cells ({}x to {}x).\n",
-                subject.title,
-                three(middle),
-                reference.title,
-                three(low),
-                three(high)
-            );
-        }
+        text += &processor(results, subject).map_or(String::new(), |line| line + "\n");
     }
     text += &environments_text(results);
     let changed: usize =
@@ -99,10 +90,9 @@ pub(crate) fn text(results: &Results) -> String {
         );
     }
     for wins in &results.wins {
-        let title =
-            results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
         text += &format!(
-            "{title}, {} {}: won {} of {} ({}), {} beyond doubt, {} open, {} lost\n",
+            "{}, {} {}: won {} of {} ({}), {} beyond doubt, {} open, {} lost\n",
+            results.title_of(&wins.library),
             wins.group.title(),
             unit(&wins.metric).0.replace('_', " "),
             wins.won,
@@ -125,6 +115,19 @@ pub(crate) fn text(results: &Results) -> String {
         }
     }
     text
+}
+
+/// Describes in a sentence the processor time of a library beside the reference's.
+pub(crate) fn processor(results: &Results, library: &Library) -> Option<String> {
+    let (middle, low, high) = results.processor_ratio(&library.name)?;
+    Some(format!(
+        "Processor time per message: {} is {}x as good as {}, median of the cells ({}x to {}x).",
+        library.title,
+        three(middle),
+        results.libraries.first()?.title,
+        three(low),
+        three(high)
+    ))
 }
 
 /// Returns each library's cells by environment, the available and missing environments, and the distance of

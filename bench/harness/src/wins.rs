@@ -1,8 +1,9 @@
 //! Counts the cells that a library won against the reference, by pattern and by transport.
 
-use crate::results::{Figure, Ratio};
+use crate::results::{Figure, Ratio, Results};
 use crate::scenario::{Cell, pattern_title};
 use crate::statistics::Verdict;
+use crate::table::unit;
 use serde::{Deserialize, Serialize};
 
 /// Cells won by one library in one pattern, or over one transport.
@@ -33,6 +34,25 @@ pub(crate) enum Group {
 }
 
 impl Wins {
+    /// Headings of [`Wins::columns`]. The first [`Wins::WORDS`] columns are words, the others numbers.
+    pub(crate) const HEADINGS: [&str; 8] =
+        ["pattern or transport", "library", "metric", "cells", "won", "beyond doubt", "open", "lost"];
+    pub(crate) const WORDS: usize = 3;
+
+    /// Formats one row of a table.
+    pub(crate) fn columns(&self, results: &Results) -> [String; 8] {
+        [
+            self.group.title().to_owned(),
+            results.title_of(&self.library).to_owned(),
+            unit(&self.metric).0.replace('_', " "),
+            self.cells.to_string(),
+            format!("{} ({})", self.won, self.rate()),
+            self.beyond_doubt.to_string(),
+            self.open.to_string(),
+            self.lost.to_string(),
+        ]
+    }
+
     /// Formats the share of the cells that were won: `94 %`.
     pub(crate) fn rate(&self) -> String {
         format!("{:.0} %", 100.0 * self.won as f64 / self.cells.max(1) as f64)

@@ -2,10 +2,10 @@
 # Checks that zmq-bench detects faults (tests/world/benchmark): injects faults below it and checks its report.
 # raw-bench only has to run without errors.
 #
-#   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR [HARNESS]
+#   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR [HARNESS [PYTHON]]
 #
 # With the harness, it also runs a short cell in each environment. The cell must succeed, or the harness must
-# report why the environment is unavailable.
+# report why the environment is unavailable. With a Python that has pyzmq, it also checks the Python program.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=$1 programs=$2
@@ -152,6 +152,29 @@ END
     fi
     holds "left: ." "left: $left." "$2 over $3 in $1: what it made is removed"
 }
+# asyncio FAULT PATTERN TEXT: the same as `expect`, with the Python program.
+asyncio() {
+    local line
+    echo "check: $1 in $2 of Python"
+    line=$(FAULT=$1 LD_PRELOAD="$work/faults.so libzmq.so.5" LD_LIBRARY_PATH=$library \
+        "$python" -B "$here/../python/main.py" --on preload --pattern "$2" --transport ipc --api asyncio --size 1024 --count 1000 \
+        --timeout "${4:-30}" --two-processes) || true
+    holds "$3" "$line" "$1 in $2 of Python"
+}
+python=${4:-}
+if [ -z "$python" ]; then
+    :
+elif "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    for pattern in req_rep push_pull engine_trip engine_answers; do
+        asyncio none $pattern '"lost": 0, "reordered": 0, "corrupted": 0'
+        asyncio corrupt-message $pattern '"corrupted": 1'
+    done
+    for pattern in push_pull engine_answers; do asyncio lose-message $pattern '"lost": 1, "reordered": 0, "corrupted": 0'; done
+    asyncio lose-message req_rep '"error": "hung' 2
+else
+    skipped=$((skipped + 1))
+    echo "skipped the Python program: it needs Python 3.11"
+fi
 harness=${3:-}
 if [ -n "$harness" ]; then
     for name in one-core half-core veth veth-delay veth-loss-0.1 veth-loss-1 busy-2 busy-8; do

@@ -1,6 +1,7 @@
 /* A layer over zmq_send that simulates faults of a library: FAULT=lose, swap, corrupt,
  * repeat or hang, once, in the middle of a run. check.sh preloads it to check that
- * zmq-bench detects each fault. */
+ * zmq-bench detects each fault. FAULT=lose-message and corrupt-message do the same with
+ * zmq_msg_send, for the Python program. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -9,6 +10,11 @@
 #include <unistd.h>
 
 static int (*next_send)(void *, const void *, size_t, int);
+static int (*next_msg_send)(void *, void *, int);
+static int (*next_msg_close)(void *);
+static int (*next_msg_init)(void *);
+static char *(*next_msg_data)(void *);
+static size_t (*next_msg_size)(void *);
 
 int zmq_send(void *socket, const void *data, size_t length, int flags)
 {
@@ -43,4 +49,30 @@ int zmq_send(void *socket, const void *data, size_t length, int flags)
         return sent;
     }
     return next_send(socket, data, length, flags);
+}
+
+int zmq_msg_send(void *message, void *socket, int flags)
+{
+    static unsigned calls;
+    const char *fault = getenv("FAULT");
+
+    if (next_msg_send == NULL) {
+        *(void **) &next_msg_close = dlsym(RTLD_NEXT, "zmq_msg_close");
+        *(void **) &next_msg_init = dlsym(RTLD_NEXT, "zmq_msg_init");
+        *(void **) &next_msg_data = dlsym(RTLD_NEXT, "zmq_msg_data");
+        *(void **) &next_msg_size = dlsym(RTLD_NEXT, "zmq_msg_size");
+        *(void **) &next_msg_send = dlsym(RTLD_NEXT, "zmq_msg_send");
+    }
+    calls++;
+    if (fault != NULL && calls == 500) {
+        int size = (int) next_msg_size(message);
+        if (strcmp(fault, "lose-message") == 0) {
+            next_msg_close(message);
+            next_msg_init(message);
+            return size;
+        }
+        if (strcmp(fault, "corrupt-message") == 0)
+            next_msg_data(message)[size - 1] ^= 1;
+    }
+    return next_msg_send(message, socket, flags);
 }

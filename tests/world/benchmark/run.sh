@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmark's C programs (bench/peers/c) still build, detect a faulty library, and run in every environment.
+# The benchmark's programs (bench/peers/c and python) still build, detect a faulty library, and run in every environment.
 #
 #   tests/world/benchmark/run.sh
 #
@@ -15,4 +15,5 @@ mkdir -p "$out"
 ln -sfn "$(tests/lib/build.sh library)/libzmq.so" "$out/libzmq.so.5"
 programs=$(tests/lib/build.sh programs)
 bench/peers/c/build.sh include "$out" "$out"
-bench/peers/c/check.sh "$out" "$out" "$programs/tautline-bench"
+. tests/lib/venv.sh
+bench/peers/c/check.sh "$out" "$out" "$programs/tautline-bench" "${venv:?}/bin/python"

@@ -11,6 +11,7 @@ use crate::results::{Figure, MachineState, Ratio, Results, smaller_is_better};
 use crate::scenario::{Cell, pattern_title};
 use crate::statistics::{Verdict, median, range};
 use crate::table::{ratio_text, three, unit, value};
+use crate::wins::Wins;
 use svg::escape;
 
 /// Returns the whole page.
@@ -301,26 +302,18 @@ fn wins(results: &Results) -> String {
     }
     let mut html = String::from(
         "<h2>Cells won</h2>\n<p>Beyond doubt: the whole 95 % interval of the ratio is above 1; lost: it is below, or runs \
-         failed; open: neither won nor lost.</p>\n<div class=\"scroll\"><table><tr><th class=\"l\">pattern or \
-         transport</th><th class=\"l\">library</th><th class=\"l\">metric</th><th>cells</th><th>won</th>\
-         <th>beyond doubt</th><th>open</th><th>lost</th></tr>\n",
+         failed; open: neither won nor lost.</p>\n<div class=\"scroll\"><table>\n",
     );
+    let row = |tag: &str, columns: &[String]| {
+        let column = |(number, text): (usize, &String)| {
+            let class = if number < Wins::WORDS { " class=\"l\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(text))
+        };
+        format!("<tr>{}</tr>\n", columns.iter().enumerate().map(column).collect::<String>())
+    };
+    html += &row("th", &Wins::HEADINGS.map(str::to_owned));
     for wins in &results.wins {
-        let title =
-            results.libraries.iter().find(|l| l.name == wins.library).map_or("", |l| l.title.as_str());
-        html += &format!(
-            "<tr><td class=\"l\">{}</td><td class=\"l\">{}</td><td class=\"l\">{}</td>\
-             <td>{}</td><td>{} ({})</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            escape(wins.group.title()),
-            escape(title),
-            unit(&wins.metric).0.replace('_', " "),
-            wins.cells,
-            wins.won,
-            wins.rate(),
-            wins.beyond_doubt,
-            wins.open,
-            wins.lost
-        );
+        html += &row("td", &wins.columns(results));
     }
     html + "</table></div>\n"
 }
