@@ -2,12 +2,13 @@
 //!
 //! The I/O thread sets the name some time after the set was made. The owner may hand the reading
 //! over earlier. A registration under a wrong name would send its events to another source. So the
-//! owner does not arm a registration without a name; the I/O thread arms it after it has set the
-//! name. At least one of the two threads sees the other's store:
+//! owner does not arm a registration without a name; the I/O thread registers the set armed, and
+//! handles events only after it has set the name. At least one of the two threads sees the other's
+//! store:
 //!
 //! ```text
 //! owner:       baton = ARMED;  [fence]  name?       -> make it live
-//! I/O thread:  name;  [fence]  make it live ... event:  baton?  -> read
+//! I/O thread:  make it live;  name;  [fence]  ... event:  baton?  -> read
 //! ```
 
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -27,8 +28,8 @@ impl Registration {
         Registration(AtomicU64::new(UNNAMED))
     }
 
-    /// I/O thread: sets the name after the set is registered. The registration is made live after
-    /// this.
+    /// I/O thread: sets the name after the set is registered. The thread handles events of the
+    /// registration after this.
     pub(crate) fn set_name(&self, token: u64) {
         self.0.store(token, Relaxed);
         fence(SeqCst);

@@ -39,12 +39,24 @@ pub(super) struct Handshake {
     /// True if the handler refused the peer and this was reported. The peer is told, and then we
     /// wait for its reply or its close.
     pub(super) refused: bool,
+    /// True until the first bytes are read or written.
+    pub(super) fresh: bool,
     /// Bytes that arrived behind the end of the handshake. Our last output may still be unwritten.
     leftover: Vec<u8>,
     /// Maximum number of bytes that the peer may send until it is admitted, and the number it has
     /// sent.
     pub(super) most: u64,
     received_bytes: u64,
+}
+
+/// Result of a read.
+pub(super) enum ReadStep {
+    /// There may be more to read.
+    More,
+    /// The stream has no more bytes now.
+    Drained,
+    /// The peer has sent more bytes than a peer may send before it is admitted.
+    Beyond,
 }
 
 /// A carrier and the bytes on both sides of it.
@@ -72,6 +84,7 @@ impl Handshake {
             verdict: None,
             shown: None,
             refused: false,
+            fresh: true,
             leftover: Vec::new(),
             most: u64::MAX,
             received_bytes: 0,
@@ -79,7 +92,7 @@ impl Handshake {
     }
 
     /// Counts `bytes` more bytes from the peer. Returns true if the peer exceeds its limit.
-    pub(super) fn exceeds_limit_with(&mut self, bytes: usize) -> bool {
+    fn exceeds_limit_with(&mut self, bytes: usize) -> bool {
         self.received_bytes += bytes as u64;
         self.received_bytes > self.most
     }
@@ -112,6 +125,30 @@ impl Handshake {
             }
         }
         Ok(())
+    }
+
+    /// Reads once from the stream, and takes the bytes.
+    pub(super) fn read(&mut self, stream: &Stream) -> Result<ReadStep, Loss> {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer) {
+            Ok(0) => Err(Loss::Stream(errno::EPIPE)),
+            // As in libzmq: the peer was refused and must not send more.
+            Ok(_) if self.refused => Err(Loss::Stream(errno::EPROTO)),
+            Ok(n) if self.exceeds_limit_with(n) => Ok(ReadStep::Beyond),
+            Ok(n) => match self.input(&buffer[..n]) {
+                Ok(()) if n < buffer.len() => Ok(ReadStep::Drained),
+                Ok(()) => Ok(ReadStep::More),
+                Err(error) => {
+                    // Sends the ERROR command with the reason to the peer, if the protocol has such
+                    // a command.
+                    let _ = self.write(stream);
+                    Err(Loss::Protocol(error))
+                }
+            },
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(ReadStep::Drained),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(ReadStep::More),
+            Err(error) => Err(Loss::Stream(errno::of(&error).unwrap_or(0))),
+        }
     }
 
     /// Drops the first `n` bytes of the output, which have been written.

@@ -393,9 +393,8 @@ impl EventLoop {
     fn register_set(&mut self, set: &Arc<ReadSet>) {
         match self.register(set.clone(), set.as_fd(), Interest::READ, Mode::OneShot) {
             Ok(token) => {
+                // It is armed: a handover before this line had no token and could not arm it.
                 set.registration.set_name(token.0);
-                // If the set was handed over before it had a token, that handover could not arm it.
-                self.driver.arm(set);
             }
             Err(_) => {
                 self.set_timer(EXHAUSTED, set);

@@ -7,7 +7,7 @@ mod reporting;
 use std::time::Duration;
 
 use super::closing::{ClosingStream, DiscardOutcome, discard_input};
-use super::handshake::Handshake;
+use super::handshake::{Handshake, ReadStep};
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
 use super::security::Security;
@@ -23,7 +23,6 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 pub(super) use policy_checks::{CHECK, is_silent, is_stranger};
 use reporting::known;
-use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
@@ -144,7 +143,9 @@ impl Wire {
     }
 
     fn begin(self: &Arc<Self>, turn: &mut EventLoop, raw: bool, interest: Interest, broken: Option<i32>) {
-        match turn.register(self.clone(), self.stream.as_fd(), interest, Mode::OneShot) {
+        // Each event makes the handshake read or write until the event is used up, so its
+        // registration needs no rearming.
+        match turn.register(self.clone(), self.stream.as_fd(), interest, Mode::Level) {
             Ok(token) => lock(&self.state).registration = token,
             Err(error) => return self.end(turn, Loss::Stream(errno::of(&error).unwrap_or(0))),
         }
@@ -214,67 +215,62 @@ impl Wire {
 
     /// Reads and writes until the handshake needs something else.
     fn advance_handshake(&self, turn: &EventLoop) -> Result<HandshakeStep, Loss> {
-        let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
         let WireState { phase: Phase::Handshake(session), registration, .. } = &mut *state else {
             return Ok(HandshakeStep::Wait);
         };
         let wait = |session: &mut Handshake, interest| {
             if session.armed != interest {
-                turn.modify(*registration, self.stream.as_fd(), interest, Mode::OneShot);
+                turn.modify(*registration, self.stream.as_fd(), interest, Mode::Level);
                 session.armed = interest;
             }
             Ok(HandshakeStep::Wait)
         };
         check_shortage().map_err(|_| Loss::Stream(errno::ENOMEM))?;
+        let fresh = std::mem::take(&mut session.fresh);
+        // The end that connected usually sends first. If its bytes are here already, one write
+        // answers them together with the greeting.
+        let mut reads_first = fresh && self.is_accepted();
+        // The answer to the first bytes takes longer than the write.
+        let mut drained = fresh && !reads_first;
         let mut reads = 0;
         loop {
-            if let Err(loss) = session.write(&self.stream) {
-                // A peer over WebSocket or TLS may have completed the handshake and closed the
-                // stream before our last bytes, which belong to that carrier.
-                let established = session.is_carried().then(|| session.take_established()).flatten();
-                return established.map(|established| HandshakeStep::Open(Box::new(established))).ok_or(loss);
-            }
-            if let Some(credentials) = session.take_credentials() {
-                return Ok(HandshakeStep::Judge(credentials));
-            }
-            // We do not read while output is pending. So a peer cannot make us produce unlimited
-            // output or use unlimited memory.
-            if !session.output().is_empty() {
-                return wait(session, Interest::WRITE);
-            }
-            if let Some(established) = session.take_established() {
-                return Ok(HandshakeStep::Open(Box::new(established)));
-            }
-            if session.has_ended() {
-                return Err(Loss::Stream(errno::EPIPE));
-            }
-            if reads == READS {
-                // There may be more to read, but other connections get their turn first.
-                return wait(session, Interest::READ);
-            }
-            reads += 1;
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
-                // As in libzmq: the peer was refused and must not send more.
-                Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
-                #[cfg(test)]
-                Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
-                Ok(n) if session.exceeds_limit_with(n) => return Ok(HandshakeStep::Beyond),
-                Ok(n) => match session.input(&buffer[..n]) {
-                    Ok(()) => {}
-                    Err(error) => {
-                        // Sends the ERROR command with the reason to the peer, if the protocol has
-                        // such a command.
-                        let _ = session.write(&self.stream);
-                        return Err(Loss::Protocol(error));
-                    }
-                },
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            if !std::mem::take(&mut reads_first) {
+                if let Err(loss) = session.write(&self.stream) {
+                    // A peer over WebSocket or TLS may have completed the handshake and closed the
+                    // stream before our last bytes, which belong to that carrier.
+                    let established = session.is_carried().then(|| session.take_established()).flatten();
+                    let open = |established| HandshakeStep::Open(Box::new(established));
+                    return established.map(open).ok_or(loss);
+                }
+                if let Some(credentials) = session.take_credentials() {
+                    return Ok(HandshakeStep::Judge(credentials));
+                }
+                // We do not read while output is pending. So a peer cannot make us produce
+                // unlimited output or use unlimited memory.
+                if !session.output().is_empty() {
+                    return wait(session, Interest::WRITE);
+                }
+                if let Some(established) = session.take_established() {
+                    return Ok(HandshakeStep::Open(Box::new(established)));
+                }
+                if session.has_ended() {
+                    return Err(Loss::Stream(errno::EPIPE));
+                }
+                // After the last read there may be more, but other connections get their turn
+                // first. The registration reports it.
+                if drained || reads == READS {
                     return wait(session, Interest::READ);
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Loss::Stream(errno::of(&error).unwrap_or(0))),
+            }
+            reads += 1;
+            let step = session.read(&self.stream)?;
+            #[cfg(test)]
+            assert_ne!(self.options().routing_id, b"panics in a handshake", "on purpose");
+            match step {
+                ReadStep::More => {}
+                ReadStep::Drained => drained = true,
+                ReadStep::Beyond => return Ok(HandshakeStep::Beyond),
             }
         }
     }
@@ -530,14 +526,10 @@ impl Wire {
 impl EventSource for Wire {
     fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         let (open, lingering) = {
-            let mut state = lock(&self.state);
+            let state = lock(&self.state);
             let lingering = state.lingering || self.site().is_closed();
-            match &mut state.phase {
-                Phase::Handshake(handshake) => {
-                    // The registration is one-shot: it is disarmed after this event.
-                    handshake.armed = Interest::NONE;
-                    (None, false)
-                }
+            match &state.phase {
+                Phase::Handshake(_) => (None, false),
                 Phase::Open(connection) => (Some(connection.clone()), lingering),
                 Phase::Closed => return,
             }

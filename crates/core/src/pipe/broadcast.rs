@@ -16,6 +16,8 @@
 //! Messages with a large part bypass the log: they go through the queues by reference
 //! ([`Broadcast::detach_all`]).
 
+use super::pipe_table::PipeTable;
+use super::room::{count_miss, surely_misses};
 use super::{Pipe, PipeId, Pipes};
 use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, LogReaders};
@@ -171,17 +173,43 @@ impl Broadcast {
     /// the followers have not got the message.
     #[inline(always)]
     pub(super) fn try_send_fast(&mut self, body: &[u8], send_hwm: u32) -> bool {
-        let sure = body.len() < LARGE
-            && self.log.messages() < self.check_at
-            && self.log.fits(body.len() + frame::MAX_HEADER)
-            && self.queued_members.is_empty()
-            && self.send_hwm == send_hwm
-            && !self.followers.is_empty();
+        let sure = self.followers_take(body, send_hwm) && self.queued_members.is_empty();
         if sure {
             self.log.append(body);
             self.handle_publication(body.len());
         }
         sure
+    }
+
+    /// The same if there are members that do not follow, and all of them miss the message.
+    pub(super) fn try_send_past_full(&mut self, slots: &mut PipeTable, body: &[u8], send_hwm: u32) -> bool {
+        let mut full =
+            |&id: &PipeId| slots.get_unrecorded(id).is_some_and(|pipe| surely_misses(&mut pipe.outgoing));
+        let sure = self.check_in > 0
+            && self.followers_take(body, send_hwm)
+            && self.queued_members.iter().all(&mut full);
+        if sure {
+            self.check_in -= 1;
+            self.small_in = self.small_in.saturating_sub(1);
+            for &id in &self.queued_members {
+                if let Some(pipe) = slots.get_unrecorded(id) {
+                    count_miss(&mut pipe.outgoing);
+                }
+            }
+            self.log.append(body);
+            self.handle_publication(body.len());
+        }
+        sure
+    }
+
+    /// True if all followers take this message without a decision.
+    #[inline(always)]
+    fn followers_take(&self, body: &[u8], send_hwm: u32) -> bool {
+        body.len() < LARGE
+            && self.log.messages() < self.check_at
+            && self.log.fits(body.len() + frame::MAX_HEADER)
+            && self.send_hwm == send_hwm
+            && !self.followers.is_empty()
     }
 
     /// Makes room for a message of `len` bytes, including headers. Calls `each` for each follower

@@ -5,6 +5,9 @@ use super::{Link, Outgoing, Store};
 use crate::timing::{RARE_INTERVAL, SLICE};
 use tautline_io::clock;
 
+/// For a peer that misses all messages, one of this number tries to make room.
+const RAREST_INTERVAL: u32 = 64 * RARE_INTERVAL;
+
 /// Fate of a message for which a pipe has no room. The choice decides how much `has_room` does to
 /// make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +34,8 @@ pub(crate) enum OnFull {
     Drop,
     /// One of several receivers does not get the message, and its pipe counts the message as
     /// dropped. A peer that takes nothing must not cost the other receivers a system call per
-    /// message. So `has_room` tries to write only for one message in `RARE_INTERVAL`. The I/O
-    /// thread continues when the kernel takes bytes again.
+    /// message. So `has_room` rarely tries to write (`tries_now`). The I/O thread continues
+    /// when the kernel takes bytes again.
     Miss,
 }
 
@@ -54,6 +57,19 @@ impl HighWaterMark {
     /// Returns true once after a message was refused only because its burst exceeded the mark.
     pub(super) fn take_burst_refused(&mut self) -> bool {
         std::mem::take(&mut self.burst_refused)
+    }
+
+    /// True if `OnFull::Miss` tries to make room for this message.
+    fn tries_now(&self, link: &Link) -> bool {
+        let rare = self.missed.is_multiple_of(RARE_INTERVAL);
+        match link {
+            // The I/O thread writes when the kernel takes bytes, so further tries are rarely of
+            // use. Each takes some system calls.
+            Link::Wire(_) => {
+                rare && (self.missed.is_multiple_of(RAREST_INTERVAL) || self.missed.is_power_of_two())
+            }
+            Link::Inproc(_) => rare,
+        }
     }
 
     /// Called for a message that exceeds the credit of a connection. Returns true, and remembers
@@ -137,12 +153,11 @@ impl Outgoing {
         }
     }
 
-    /// Tries to make room for one in `RARE_INTERVAL` messages. If there is no room, counts the
-    /// message as dropped and returns false.
+    /// Tries to make room for a few of the messages. If there is no room, counts the message as
+    /// missed and returns false.
     #[inline(never)]
     fn make_room_rarely(&mut self, link: &Link) -> bool {
-        let try_now = self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL);
-        self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
+        let try_now = self.high_water_mark.tries_now(link);
         let room = try_now && self.make_room(link);
         if try_now {
             self.ring(link);
@@ -150,8 +165,10 @@ impl Outgoing {
         if let (Link::Wire(connection), true) = (link, try_now && !room) {
             connection.want_write();
         }
-        if let (Store::Queue(writer), false) = (&mut self.store, room) {
-            writer.count_dropped(1);
+        if room {
+            self.high_water_mark.missed = 0;
+        } else {
+            count_miss(self);
         }
         room
     }
@@ -209,5 +226,26 @@ impl Outgoing {
             }
             Store::Slot(_) => false,
         }
+    }
+}
+
+/// True if the next message finds no room, and `OnFull::Miss` does not try to make room for it. The
+/// caller may then call `count_miss` in place of `has_room`.
+#[inline]
+pub(super) fn surely_misses(half: &mut Outgoing) -> bool {
+    match &mut half.store {
+        Store::Queue(writer) if !half.ended => {
+            !half.high_water_mark.missed.is_multiple_of(RARE_INTERVAL) && !writer.has_room()
+        }
+        _ => false,
+    }
+}
+
+/// Counts a message that the peer misses.
+#[inline]
+pub(super) fn count_miss(half: &mut Outgoing) {
+    half.high_water_mark.missed = half.high_water_mark.missed.wrapping_add(1);
+    if let Store::Queue(writer) = &mut half.store {
+        writer.count_dropped(1);
     }
 }

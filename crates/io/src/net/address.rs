@@ -43,6 +43,11 @@ impl Address {
         matches!(self, Address::Inet(_))
     }
 
+    /// True if this is a TCP address of the loopback interface.
+    pub fn is_loopback(&self) -> bool {
+        matches!(self, Address::Inet(address) if address.ip().to_canonical().is_loopback())
+    }
+
     /// Returns the family of the sockets for this address.
     pub(super) fn family(&self) -> Family {
         match self {

@@ -42,7 +42,7 @@ impl Stream {
         let raw = RawAddress::new(address)?;
         let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
         let started = stream.start(&raw, source.filter(|_| address.is_inet()), options);
-        match started.and_then(|()| reject_self_connect(&stream)) {
+        match started.and_then(|()| reject_self_connect(&stream, stream.peer_address().ok())) {
             Ok(()) => Ok((stream, true)),
             // The system continues an interrupted connect, so it must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
@@ -168,7 +168,7 @@ impl Stream {
             return Err(error);
         }
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
-            Ok(_) => reject_self_connect(self).map(|()| true),
+            Ok(peer) => reject_self_connect(self, peer.decode()).map(|()| true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
             // The caller asked after the socket became writable, and it has no error.
             Err(error) if is_refused(&error) => Ok(true),
@@ -330,12 +330,12 @@ impl Stream {
 /// (simultaneous open) if the system happens to choose the destination port as the local port. The
 /// socket is set to reset on close: in TIME_WAIT it would keep the port from the server for a
 /// minute.
-fn reject_self_connect(stream: &Stream) -> io::Result<()> {
+fn reject_self_connect(stream: &Stream, peer: Option<Address>) -> io::Result<()> {
     if !matches!(stream.family, Family::V4 | Family::V6) {
         return Ok(());
     }
-    match (stream.local_address(), stream.peer_address()) {
-        (Ok(local), Ok(peer)) if local == peer => {
+    match (stream.local_address(), peer) {
+        (Ok(local), Some(peer)) if local == peer => {
             option::reset_on_close(stream.as_fd())?;
             Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
         }

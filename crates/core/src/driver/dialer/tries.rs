@@ -125,10 +125,20 @@ impl Dialer {
             };
             let (error, fd) = match transport::connect(&address, source.as_ref(), &self.options) {
                 Ok((stream, true)) => return self.handle_reached(turn, Arc::new(stream)),
-                Ok((stream, false)) => match self.wait_for(turn, stream) {
-                    Ok(()) => return,
-                    Err((stream, error)) => (error, Some(stream.as_fd().as_raw_fd())),
-                },
+                Ok((stream, false)) => {
+                    self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
+                    // On the loopback the peer's system has answered before `connect` returns.
+                    let at_once = if address.is_loopback() { stream.finish_connect() } else { Ok(false) };
+                    let waiting = match at_once {
+                        Ok(true) => return self.handle_reached(turn, Arc::new(stream)),
+                        Ok(false) => self.wait_for(turn, stream),
+                        Err(error) => Err((stream, error)),
+                    };
+                    match waiting {
+                        Ok(()) => return,
+                        Err((stream, error)) => (error, Some(stream.as_fd().as_raw_fd())),
+                    }
+                }
                 Err(Failure { error, fd }) => (error, fd),
             };
             if let Some(fd) = fd {
@@ -157,7 +167,6 @@ impl Dialer {
                 way.next_timer = turn.set_timer(HEAD_START, self);
             }
         }
-        self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
         Ok(())
     }
 

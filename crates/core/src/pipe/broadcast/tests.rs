@@ -105,3 +105,39 @@ fn lossless_crowd_limits_unsent_kernel_bytes() {
         );
     }
 }
+
+/// A full member misses messages on the fast path, and gets messages again as soon as it has room.
+#[test]
+fn full_member_misses_messages_until_it_has_room() {
+    let mut bed = Bed::new();
+    bed.join(2);
+    let body = [7; 1024];
+    let hwm = bed.pipes.options.send_hwm;
+    let mut trash = vec![0; 1 << 20];
+    let mut rounds = 0;
+    while bed.broadcast.queued_members().is_empty()
+        || !bed.broadcast.try_send_past_full(&mut bed.pipes.slots, &body, hwm)
+    {
+        assert!(bed.broadcast.prepare(&mut bed.pipes, false, true));
+        if bed.broadcast.has_followers() {
+            bed.broadcast.send(&mut bed.pipes, &body);
+        }
+        for &id in bed.broadcast.queued_members() {
+            let pipe = bed.pipes.get(id).unwrap();
+            if pipe.has_room(crate::pipe::OnFull::Miss) {
+                pipe.send_or_drop(&mut crate::pipe::Part::copied(&body, false));
+            }
+        }
+        // Only the second peer reads.
+        bed.connections[1].try_flush();
+        let _ = bed.peers[1].read(&mut trash);
+        rounds += 1;
+        assert!(rounds < 1_000_000, "the first member is never full");
+    }
+    assert_eq!((bed.broadcast.followers.len(), bed.broadcast.queued_members.len()), (1, 1));
+    while bed.connections[0].has_pending() {
+        let _ = bed.peers[0].read(&mut trash);
+        bed.connections[0].try_flush();
+    }
+    assert!(!bed.broadcast.try_send_past_full(&mut bed.pipes.slots, &body, hwm));
+}
