@@ -41,7 +41,7 @@ class LoopSpin:
 
         Returns the last result of `arm`. SOON means that the loop has an event, which may belong to this socket.
         """
-        # Each poll releases the interpreter lock, too.
+        # Each poll also releases the interpreter lock.
         while not self._poll(0):
             state = arm(events)
             if state != _SOON:

@@ -18,8 +18,8 @@ const MAX_CONNECTIONS: usize = 8;
 type List = Vec<Weak<Connection>>;
 
 thread_local! {
-    /// The list, and the process that it belongs to. A forked child must not write what its parent
-    /// has left.
+    /// The list, and the process that it belongs to. A forked child must not write the messages
+    /// of its parent.
     static UNWRITTEN: RefCell<(u32, List)> = const { RefCell::new((0, Vec::new())) };
     static HABIT: Cell<WaitHabit> = const { Cell::new(WaitHabit::new()) };
 }
@@ -32,7 +32,7 @@ fn with_habit<R>(change: impl FnOnce(&mut WaitHabit) -> R) -> R {
     result
 }
 
-/// Calls `f` for the list of this thread. `None` while the thread ends: it writes nothing any more.
+/// Calls `f` for the list of this thread. `None` while the thread ends, because it sends no more.
 fn with_list<R>(f: impl FnOnce(&mut List) -> R) -> Option<R> {
     let call = |unwritten: &RefCell<(u32, List)>| {
         let (process, list) = &mut *unwritten.try_borrow_mut().ok()?;
@@ -57,7 +57,7 @@ pub(crate) fn is_wait_expected() -> bool {
 pub(crate) fn may_hold(connection: &Arc<Connection>, now: u64) -> bool {
     let may_hold = |list: &mut List| match &list[..] {
         [] => true,
-        [only] => only.as_ptr() == Arc::as_ptr(connection) && with_habit(|habit| habit.may_hold(now, false)),
+        [only] => only.as_ptr() == Arc::as_ptr(connection) && with_habit(|habit| habit.may_hold(now)),
         _ => false,
     };
     with_list(may_hold).unwrap_or(false)

@@ -53,7 +53,7 @@ pub(super) struct Handshake {
 pub(super) enum ReadStep {
     /// There may be more to read.
     More,
-    /// The stream has no more bytes now.
+    /// All bytes that had arrived are read.
     Drained,
     /// The peer has sent more bytes than a peer may send before it is admitted.
     Beyond,

@@ -47,8 +47,8 @@ pub enum WaitMode {
 pub enum WaitStep {
     /// Retry the operation. The [`WaitState`] is new again, for the next wait.
     Ready,
-    /// Call [`Socket::poll_ready`] again after the other tasks have had a turn. Nothing wakes the
-    /// task: the wait spins, or it has read only a part of the available data.
+    /// Call [`Socket::poll_ready`] again after the other tasks have had a turn, without a wake-up:
+    /// the wait spins, or it has read only a part of the available data.
     CheckAgain,
     /// Call [`Socket::poll_ready`] again after a wake-up.
     Sleeping,
@@ -59,8 +59,8 @@ impl Socket {
     /// with [`Error::Again`]. POLLOUT means the message that was refused.
     ///
     /// After [`WaitStep::Sleeping`], `waker` is woken when a retry is worthwhile; with
-    /// [`WaitMode::Descriptors`], one of the descriptors becomes readable. After
-    /// [`WaitStep::CheckAgain`], neither happens.
+    /// [`WaitMode::Descriptors`], one of the descriptors becomes readable. [`WaitStep::CheckAgain`]
+    /// promises neither.
     ///
     /// # Errors
     /// [`Error::Terminated`].

@@ -61,7 +61,7 @@ pub(super) struct Times {
     least: u64,
     /// Longest time that a message waits for others: half of the time that a peer spins before it
     /// sleeps (`idle`). To wake the peer costs more than several writes.
-    longest: u64,
+    pub(super) longest: u64,
     /// Longest time that a message waits for others, if the sender's own work sets its pace. Larger
     /// than `longest`, because a busy sender gains more than waking costs.
     busy_longest: u64,

@@ -1,24 +1,22 @@
 //! The habit of a thread to wait soon after it has sent.
 //!
-//! A thread that passes messages on receives from one socket and sends with another. When it has
-//! received all that there is, it waits, and before that it writes what it has left queued. So its
-//! messages need no other thread that watches them, and they can leave together: each message may
-//! wait for the next ones until the thread waits, but no longer than the flush rule lets a message
-//! wait. Messages that arrive together then leave together.
+//! A thread that passes messages on receives from one socket and sends with another. After the last
+//! received message it waits, and it writes its queued messages before the wait. So each message
+//! may stay queued until the thread waits, but no longer than the flush rule lets a message wait
+//! for others. Messages that arrive together then leave together.
 //!
-//! The thread knows only its past. It has the habit after it has several times waited before
-//! another thread wrote its messages. Messages that it sends one at a time gain nothing by waiting,
-//! so many of them end the habit.
+//! The habit is known from the past: the thread has several times waited before another thread
+//! wrote its messages. Messages that are sent one at a time only lose time in the queue, so many of
+//! them end the habit.
 //!
 //! Inputs are times in clock ticks.
 
+use super::HABIT;
+use super::flush::times;
 use super::supervisor::FOLLOW_UP_CHECK_NS;
-use super::{HABIT, WAKE};
 use crate::ablation::{Rule, is_disabled};
 use tautline_io::clock::nanos_to_ticks;
 
-/// Longest time that a message waits for others.
-const LONGEST_HOLD_NS: u64 = WAKE / 2;
 /// One wait after several messages counts as much as this number of waits after one message.
 const GAIN: u8 = 4;
 /// Strength from which the habit is expected to last.
@@ -60,9 +58,9 @@ impl WaitHabit {
         self.joined |= joins;
     }
 
-    /// True if a message may stay queued at `now`. `first` as in [`WaitHabit::leave`].
-    pub(crate) fn may_hold(&mut self, now: u64, first: bool) -> bool {
-        if !first && now.saturating_sub(self.since) > nanos_to_ticks(LONGEST_HOLD_NS) {
+    /// True if a message may stay queued at `now`, behind others.
+    pub(crate) fn may_hold(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.since) > times().longest {
             self.since = now;
             return false;
         }
@@ -149,10 +147,9 @@ mod tests {
     #[test]
     fn a_message_is_held_for_half_a_spin() {
         let (mut habit, now) = forwarder();
-        assert!(habit.may_hold(now, true));
         habit.leave(now, true, false);
-        assert!(habit.may_hold(now + nanos_to_ticks(9_000), false));
-        assert!(!habit.may_hold(now + nanos_to_ticks(11_000), false));
-        assert!(habit.may_hold(now + nanos_to_ticks(12_000), false), "a new hold begins");
+        assert!(habit.may_hold(now + nanos_to_ticks(9_000)));
+        assert!(!habit.may_hold(now + nanos_to_ticks(11_000)));
+        assert!(habit.may_hold(now + nanos_to_ticks(12_000)), "a new hold begins");
     }
 }

@@ -201,7 +201,7 @@ fn a_wait_that_has_read_a_part_of_a_message_asks_for_another_check() {
             }
         }
 
-        // Without another check, nothing would wake the task: the I/O thread reads the message.
+        // The I/O thread reads the message, and only another check finds it.
         peer.write_all(&vec![b'x'; unsent]).unwrap();
         while !pull.inbox.has_pending() {
             thread::yield_now();
