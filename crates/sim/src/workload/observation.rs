@@ -87,7 +87,9 @@ pub(super) fn shown(stage: &mut Scenario, rng: &mut Rng) {
             Err(error) => panic!("{error}"),
         }
     }
-    // The observing thread may stall for a while.
+    // The file system has room from now on, so the counters must appear. The observing thread may
+    // stall for a while.
+    world::with(|world| world.kernel.faults.no_memory = 0);
     let mut seconds = 0;
     while is_shown && !lossy && !counts_all(u64::from(count)) {
         seconds += 1;
