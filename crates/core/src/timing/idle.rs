@@ -67,9 +67,7 @@ struct Times {
     avoidable_sleep: u64,
     /// A yield that takes longer has given the core to another thread.
     preempted_yield: u64,
-    /// If the debt of lost time exceeds this, the loss is high. A single yield of this length has
-    /// given the core to a busy thread; a shorter yield has probably given it to the peer that we
-    /// wait for.
+    /// If the debt of lost time exceeds this, the loss is high.
     high_loss: u64,
     most: u64,
     cores: usize,
@@ -133,14 +131,14 @@ impl YieldLosses {
         now >= self.no_spin_before.load(Relaxed)
     }
 
-    /// Notes a yield of `away` ticks that ended at `now`. `starved` returns true if there are more
-    /// runnable threads than cores.
+    /// Notes a yield of `away` ticks that ended at `now`. If the loss is high, calls `starved`,
+    /// which returns true if there may be more runnable threads than cores.
     fn add(&self, now: u64, away: u64, times: &Times, starved: impl FnOnce() -> bool) {
         let due =
             self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(RARE_INTERVAL);
         let is_much = due > times.high_loss * u64::from(RARE_INTERVAL);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
-        if is_much && !is_disabled(Rule::Losses) && (away > times.high_loss || starved()) {
+        if is_much && !is_disabled(Rule::Losses) && starved() {
             self.no_spin_before.store(now + due, Relaxed);
         }
     }
@@ -222,7 +220,7 @@ impl Spin {
             if away > times.preempted_yield {
                 is_there = look(1)?;
                 is_over = true;
-                let starved = || thread::runnable().is_some_and(|n| n > times.cores);
+                let starved = || thread::runnable().is_none_or(|n| n > times.cores);
                 LOSSES.add(now, away, times, starved);
             }
         }

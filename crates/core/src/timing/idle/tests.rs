@@ -52,8 +52,7 @@ fn yield_losses_are_a_bounded_share_of_the_time() {
 #[test]
 fn a_peer_on_the_same_core_is_waited_for() {
     assert!(lost(50, false) > 800_000);
-    let long = lost(3000, false);
-    assert!(long < 1_000_000 / u64::from(RARE_INTERVAL) * 3 / 2, "that is no peer: {long}");
+    assert!(lost(3000, false) > 900_000, "a core is free, so the next yield is short");
 }
 
 #[test]
