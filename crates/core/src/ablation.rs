@@ -53,8 +53,6 @@ rules! {
     Pause = "pause",
     /// A blocking sender waits for a slow peer.
     Pace = "pace",
-    /// Freed blocks circulate before they are reused.
-    Circulation = "circulation",
     /// A large body is written directly from its memory.
     WriteThrough = "write-through",
     /// Idle peers of a socket with many peers hold no memory.

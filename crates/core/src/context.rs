@@ -9,7 +9,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::ablation::{Rule, is_disabled};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 #[cfg(feature = "names")]
@@ -158,9 +157,6 @@ impl Context {
     /// reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and TAUT_NAME from the environment, on the
     /// calling thread. The program may change the environment, so other threads must not read it.
     pub fn new() -> Context {
-        if is_disabled(Rule::Circulation) {
-            tautline_mem::blocks::set_circulation(false);
-        }
         idle::spin_us();
         transport::read_environment();
         fork::start_counting();

@@ -7,10 +7,8 @@
 //! Surplus blocks go to the depot in batches, for any thread that needs blocks of that size.
 //!
 //! The depot is FIFO; thread caches are LIFO. A block that another thread has just read is in that
-//! thread's cache. Each of its lines would have to be fetched from there before it is written. So a
-//! large block comes out of the depot only after `CIRCULATION` bytes have gone in behind it. By
-//! then its lines are in the cache that the cores share. Measured with 64 KiB bodies and with
-//! segments of small messages between two threads, on cores with 512 KiB of cache each.
+//! thread's cache, and each of its lines must be fetched from there before it is written. So the
+//! depot gives the oldest blocks first.
 //!
 //! All parts of the pool are bounded. Blocks of an unused size go back to the allocator while other
 //! sizes are in use. The pool never waits: blocks that the depot does not take are freed, and
@@ -25,8 +23,6 @@ mod thread_slots;
 
 #[cfg(all(feature = "fuzzing", not(loom)))]
 pub use cache::disable;
-#[cfg(not(loom))]
-pub use cache::set_circulation;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

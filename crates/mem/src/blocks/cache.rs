@@ -7,7 +7,7 @@ use crate::cpu::prefetch_to_write;
 use crate::thread::on_exit;
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Limit in bytes for the blocks of one size that a thread keeps. A thread may always keep two
 /// blocks.
@@ -18,14 +18,10 @@ const KEPT_BLOCKS: usize = 31;
 /// Limits for the blocks and bytes of a batch.
 const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
 const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
-/// Blocks of at least this size stay in the depot until the depot holds `CIRCULATION` bytes of
-/// their size.
-const CIRCULATES: usize = 4096;
-pub(super) const CIRCULATION: usize = 2560 * 1024;
-/// The first class of these sizes.
-const FIRST_CIRCULATING: usize = {
+/// The first class whose next block is prefetched: the first of at least 4 KiB.
+const FIRST_PREFETCHED: usize = {
     let mut class = 0;
-    while class_size(class) < CIRCULATES {
+    while class_size(class) < 4096 {
         class += 1;
     }
     class
@@ -52,14 +48,6 @@ const fn kept(class: usize) -> usize {
 /// Returns the number of these blocks that form a batch.
 const fn batch(class: usize) -> usize {
     between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
-}
-
-/// Returns the number of batches from which the depot gives one out.
-const fn reuse_from(class: usize) -> usize {
-    if class_size(class) < CIRCULATES {
-        return 1;
-    }
-    between(CIRCULATION / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
 /// Returns the number of batches that the depot keeps.
@@ -103,15 +91,6 @@ struct Depots([Depot; CLASSES]);
 
 static DEPOTS: Depots = Depots::new();
 
-// Relaxed: number, for measuring.
-static CIRCULATION_OFF: AtomicBool = AtomicBool::new(false);
-
-/// Sets whether a large block stays in the depot until enough others have gone in behind it. The
-/// default is true. For measuring the benefit.
-pub fn set_circulation(yes: bool) {
-    CIRCULATION_OFF.store(!yes, Relaxed);
-}
-
 impl Depots {
     const fn new() -> Self {
         Depots([const { Depot { batches: Ring::new(), seen: AtomicUsize::new(0) } }; CLASSES])
@@ -127,11 +106,9 @@ impl Depots {
         }
     }
 
-    /// Takes the oldest batch out, if it has been in the depot for long enough.
+    /// Takes the oldest batch out.
     fn withdraw(&self, class: usize) -> Option<Batch> {
-        let batches = &self.0[class].batches;
-        let from = if CIRCULATION_OFF.load(Relaxed) { 1 } else { reuse_from(class) };
-        if batches.len() < from { None } else { batches.pop() }
+        self.0[class].batches.pop()
     }
 
     /// Frees the blocks of all sizes that the depot has not received since the last call.
@@ -322,7 +299,7 @@ pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
     let taken = CACHE.with(|cache| {
         let stack = cache.stacks.get(class)?;
         let block = stack.pop();
-        if class >= FIRST_CIRCULATING {
+        if class >= FIRST_PREFETCHED {
             stack.prefetch();
         }
         block
@@ -387,33 +364,26 @@ mod tests {
     fn the_limits_fit_together() {
         for class in 0..CLASSES {
             assert!(kept(class) <= KEPT_BLOCKS && batch(class) <= kept(class).div_ceil(2), "class {class}");
-            assert!(reuse_from(class) < kept_by_depot(class), "class {class}");
-            let circulating = reuse_from(class) * batch(class) * class_size(class);
-            assert_eq!(circulating > CIRCULATION * 9 / 10, class_size(class) >= CIRCULATES, "class {class}");
+            assert!(kept_by_depot(class) <= BATCHES, "class {class}");
         }
     }
 
     #[test]
-    fn large_block_is_reused_after_circulation() {
+    fn depot_gives_its_oldest_batch_first() {
         let depots = Box::new(Depots::new());
         let class = class_of_64k();
         let (giver, taker) = (stack(class), stack(class));
         let blocks: Vec<_> = (0..200).map(|_| block(class)).collect();
-        let mut given = 0;
-        while taker.refill(class, &depots).is_none() {
-            giver.push_with_room(class, blocks[given], &depots);
-            given += 1;
+        for &block in &blocks {
+            giver.push_with_room(class, block, &depots);
         }
-        assert!(given * class_size(class) >= CIRCULATION, "after {given}");
+        assert_eq!(depots.0[class].batches.len(), kept_by_depot(class), "the others were freed");
         // The first blocks that were given, with the last of a batch first.
+        assert_eq!(taker.refill(class, &depots), NonNull::new(blocks[batch(class) - 1]));
         let taken = taker.len.get() as usize + 1;
         assert_eq!(taken, batch(class));
         assert!((0..taken).all(|n| taker.blocks[n].get() == blocks[n]));
         taker.len.set(taken as u32);
-        for &block in &blocks[given..] {
-            giver.push_with_room(class, block, &depots);
-        }
-        assert_eq!(depots.0[class].batches.len(), kept_by_depot(class), "the others were freed");
         giver.give_all(class, &depots);
         taker.give_all(class, &depots);
         empty(&depots);
