@@ -13,13 +13,13 @@ use crate::conn::SocketInbox;
 use crate::conn::reader::{ReadSet, Sleep};
 use crate::conn::room_fd;
 use crate::error::Error;
-use crate::sync::Arc;
 use crate::timing::{SLICE, idle};
 use std::io::ErrorKind;
 use tautline_io::clock;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
+use tautline_queue::sync::Arc;
 
 /// A socket as a waiting thread sees it.
 pub(crate) trait Waiter {

@@ -77,6 +77,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "-p",
         "tautline-io",
         "-p",
+        "tautline-queue",
+        "-p",
         "tautline-core",
         "--lib",
         "--no-fail-fast",

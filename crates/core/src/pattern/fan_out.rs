@@ -10,9 +10,9 @@
 //! (`pipe::Broadcast`).
 
 use crate::ablation::{Rule, is_disabled};
-use crate::message::Message;
 use crate::pipe::{Body, LARGE, OnFull, Part, PipeId, Pipes, WakeRule};
 use tautline_proto::frame;
+use tautline_queue::message::Message;
 
 #[cfg(test)]
 mod tests;

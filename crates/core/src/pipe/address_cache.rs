@@ -222,7 +222,7 @@ impl AddressCache {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

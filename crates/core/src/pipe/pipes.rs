@@ -13,13 +13,13 @@ use crate::ablation::{Rule, is_disabled};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::options::Options;
-use crate::queue::FrameHead;
-use crate::sync::{Arc, lock};
 use crate::timing::crowd;
 use std::ops::{Deref, DerefMut};
 use tautline_io::net::Stream;
+use tautline_queue::FrameHead;
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, lock};
 
 pub(crate) use socket::SocketPipes;
 

@@ -10,9 +10,9 @@ use crate::monitor::EventDispatcher;
 use crate::options::type_info::SocketTypeInfo;
 use crate::pattern::{self, PatternEntry, Routed};
 use crate::pipe::SocketPipes;
-use crate::sync::Arc;
 use crate::timing::idle::Pause;
 use tautline_proto::SocketType;
+use tautline_queue::sync::Arc;
 
 impl Context {
     /// Makes a socket, zmq_socket(3).

@@ -35,9 +35,9 @@ use crate::ablation::{Rule, is_disabled};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
 use tautline_io::{clock, thread};
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 
 /// Number of looks between two yields.
 const CHECKS_PER_YIELD: u32 = 8;

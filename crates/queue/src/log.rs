@@ -47,7 +47,7 @@ const CHUNK: usize = match (cfg!(loom), cfg!(simulated)) {
 /// Number of chunks in the window.
 const WINDOW: usize = if cfg!(any(loom, simulated)) { 2 } else { 16 };
 /// Limit for the length of a message with headers.
-pub(crate) const LONGEST: usize = CHUNK / 2;
+pub const LONGEST: usize = CHUNK / 2;
 /// `Progress` counts the messages that a reader is behind. The largest distance is the window plus
 /// the chunk that a reader leaves.
 const _: () = assert!(((WINDOW + 1) * CHUNK) as u64 <= chain::COUNTABLE);
@@ -145,7 +145,7 @@ struct LogCounts {
 }
 
 /// Progress of one reader.
-pub(crate) struct Progress {
+pub struct Progress {
     shared: Arc<LogCounts>,
     /// Messages and bytes that were taken as a whole. Written by the reader. This number does not
     /// decide about reading or reusing memory.
@@ -156,34 +156,34 @@ pub(crate) struct Progress {
 impl Progress {
     /// Returns the number of published messages that are not completely taken.
     #[inline]
-    pub(crate) fn pending_messages(&self) -> u64 {
+    pub fn pending_messages(&self) -> u64 {
         let tail = self.shared.tail.0.load(Relaxed);
         chain::messages_behind(self.head.load(Relaxed), tail >> chain::BYTE_BITS)
     }
 
     /// Owner: returns the numbers of messages and bytes published since some start.
-    pub(crate) fn published(&self) -> (u64, u64) {
+    pub fn published(&self) -> (u64, u64) {
         (self.shared.messages.load(Relaxed), self.shared.bytes.load(Relaxed))
     }
 
     /// Returns the number of bytes that the reader is behind.
-    pub(crate) fn pending_bytes(&self) -> u64 {
+    pub fn pending_bytes(&self) -> u64 {
         chain::bytes_behind(self.head.load(Relaxed), self.shared.tail.0.load(Relaxed))
     }
 }
 
 /// Length of a log, to check later whether it has grown.
-pub(crate) struct LogLength(Arc<LogCounts>);
+pub struct LogLength(Arc<LogCounts>);
 
 impl LogLength {
     /// Returns a number that changes with every published message.
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.0.tail.0.load(Acquire)
     }
 }
 
 /// The owner's end of a log.
-pub(crate) struct Log {
+pub struct Log {
     shared: Arc<LogCounts>,
     /// The newest chunks, each with the byte count at its beginning.
     window: VecDeque<(Arc<Chunk>, u64)>,
@@ -196,7 +196,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// Returns an empty log without chunks.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let (messages, bytes) = chain::start();
         let tail = Padded(AtomicU64::new(chain::pack(messages, bytes)));
         let shared = LogCounts { tail, messages: AtomicU64::new(messages), bytes: AtomicU64::new(bytes) };
@@ -206,14 +206,14 @@ impl Log {
     /// True if a message of `len` bytes, including headers, can be appended now. If not, see
     /// [`Log::next_chunk`].
     #[inline]
-    pub(crate) fn fits(&self, len: usize) -> bool {
+    pub fn fits(&self, len: usize) -> bool {
         len <= CHUNK - self.at
     }
 
     /// Continues in a new chunk. Returns false if the window is full and its oldest chunk is in
     /// use. [`Log::holds_oldest`] is true for the readers that use it.
     #[cold]
-    pub(crate) fn next_chunk(&mut self) -> bool {
+    pub fn next_chunk(&mut self) -> bool {
         let used = self.window.len() > 1
             && self.window.front_mut().is_some_and(|(chunk, _)| Arc::get_mut(chunk).is_some());
         let fresh = if used {
@@ -238,7 +238,7 @@ impl Log {
     }
 
     /// True if this reader keeps the oldest chunk of the window in use.
-    pub(crate) fn holds_oldest(&self, progress: &Progress) -> bool {
+    pub fn holds_oldest(&self, progress: &Progress) -> bool {
         // A reader that has read the oldest chunk to its end still holds that chunk.
         let second = self.window.get(1).map_or(self.bytes, |(_, start)| *start);
         progress.pending_bytes() >= self.bytes.wrapping_sub(second)
@@ -246,7 +246,7 @@ impl Log {
 
     /// Appends a message of one part and publishes it. There must be room for it (`fits`).
     #[inline]
-    pub(crate) fn append(&mut self, body: &[u8]) {
+    pub fn append(&mut self, body: &[u8]) {
         let n = body.len();
         let mut header = [0; frame::MAX_HEADER];
         let Some((chunk, _)) = self.window.back().filter(|_| n + frame::MAX_HEADER <= CHUNK - self.at) else {
@@ -276,7 +276,7 @@ impl Log {
     }
 
     /// Appends an encoded message and publishes it. There must be room.
-    pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
+    pub fn append_encoded(&mut self, frames: &[u8]) {
         let Some((chunk, _)) = self.window.back().filter(|_| frames.len() <= CHUNK - self.at) else { return };
         chunk.trace(self.at, frames.len(), true);
         let to = chunk.bytes.wrapping_add(self.at);
@@ -298,25 +298,25 @@ impl Log {
     }
 
     /// Returns the length of the log.
-    pub(crate) fn length(&self) -> LogLength {
+    pub fn length(&self) -> LogLength {
         LogLength(self.shared.clone())
     }
 
     /// Returns the number of published messages.
     #[inline]
-    pub(crate) fn messages(&self) -> u64 {
+    pub fn messages(&self) -> u64 {
         self.messages
     }
 
     /// Returns the number of published bytes.
     #[inline]
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns a reader of all messages that are published from now on. `None` if the log needs a
     /// new chunk for this and there is none (see [`Log::next_chunk`]).
-    pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
+    pub fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
         if self.window.is_empty() && !self.next_chunk() {
             return None;
         }
@@ -389,7 +389,7 @@ impl LogCursor {
 }
 
 /// A connection's end of a log.
-pub(crate) struct LogReader {
+pub struct LogReader {
     progress: Arc<Progress>,
     /// The tail word as last loaded.
     tail: u64,
@@ -407,7 +407,7 @@ pub(crate) struct LogReader {
 impl LogReader {
     /// Returns the number of bytes that are published and not taken yet.
     #[inline]
-    pub(crate) fn pending(&mut self) -> u64 {
+    pub fn pending(&mut self) -> u64 {
         // Acquire pairs with the Release in `Log::publish`.
         self.tail = self.progress.shared.tail.0.load(Acquire);
         chain::bytes_ahead(self.tail, self.taken.bytes)
@@ -422,7 +422,7 @@ impl LogReader {
 
     /// Fills `out` with the pending bytes from the current place on. Returns the number of slices
     /// and of their bytes.
-    pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+    pub fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known_pending_bytes();
         let (mut chunk, mut at): (&Chunk, usize) = (&self.taken.chunk, self.taken.at);
         let (mut count, mut bytes) = (0, 0);
@@ -447,7 +447,7 @@ impl LogReader {
     }
 
     /// Appends up to `max` pending bytes to `out`, without taking them.
-    pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
+    pub fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
         let mut slices: [IoSlice<'_>; 8] = std::array::from_fn(|_| IoSlice::new(&[]));
         let (n, _) = self.slices(&mut slices);
         let before = out.len();
@@ -460,7 +460,7 @@ impl LogReader {
 
     /// Takes `n` of the pending bytes after they were written. Completely written messages count as
     /// progress.
-    pub(crate) fn advance(&mut self, n: u64) {
+    pub fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
         debug_assert!(n <= known);
         let n = n.min(known);
@@ -509,20 +509,20 @@ impl LogReader {
     }
 
     /// Called after a lost connection: goes back to the start of the partly taken message.
-    pub(crate) fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         self.taken.set(&self.message_end);
         self.frame.set(&self.message_end);
     }
 
     /// Drops all published messages, including a partly taken one.
-    pub(crate) fn discard(&mut self) {
+    pub fn discard(&mut self) {
         let pending = self.pending();
         self.advance(pending);
     }
 
     /// Hands all messages that were not completely taken to `put`, in pieces. Returns the number of
     /// these messages, and the number of taken bytes of the first one.
-    pub(crate) fn copy_unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
+    pub fn copy_unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
         let part = self.taken.bytes.wrapping_sub(self.message_end.bytes);
         self.rewind();
         let mut left = self.pending();

@@ -1,4 +1,15 @@
-//! The queues between a socket and a peer: chains of byte segments that hold plain ZMTP 3.1 frames.
+//! Everything that two threads of the engine share: messages, the queues between a socket and a
+//! peer, and the handoff of work between threads. This crate knows neither sockets nor connections.
+//!
+//! ```text
+//!   message   one message part and its memory
+//!   handoff   news, wake-ups and turns between a socket's owner and an I/O thread
+//!   sync      the atomics, cells and locks of the engine: std's, or loom's in a model
+//! ```
+//!
+//! All unsafe code of the engine above `tautline-io` and `tautline-mem` is here, and so are its
+//! loom models. The crate root has the queues: chains of byte segments that hold plain ZMTP 3.1
+//! frames.
 //!
 //! A chain has one producer and one consumer. Each is a handle that may move between threads but is
 //! used by one thread at a time (`&mut`):
@@ -15,7 +26,7 @@
 //! copied into the segments. Large owned bodies become a node of the chain (`segment`), or between
 //! two sockets travel as a pointer between the other frames (`parcel`).
 //!
-//! Invariants, on which all `unsafe` in this folder rests:
+//! Invariants, on which all `unsafe` of the queues rests:
 //! - Bytes and nodes before the published tail are read only by the consumer and never written
 //!   again before they are recycled.
 //! - Bytes and nodes behind it belong to the producer, except for `next` and `end` of the last
@@ -25,15 +36,23 @@
 //! - The last handle frees everything. The chain does not report the end of the other side; the
 //!   owners do that.
 //!
-//! Other modules: `log` (one chain for many connections), `latest` (ZMQ_CONFLATE: only the newest
-//! message), `inbox` (news from the I/O side to a socket's owner) and `signal` (wakes the owner).
-#![allow(unsafe_code)]
+//! Other modules: `log` (one chain for many connections) and `latest` (ZMQ_CONFLATE: only the
+//! newest message).
+
+#![warn(unreachable_pub)]
+// An internal crate: no caller needs these.
+#![allow(clippy::new_without_default, clippy::len_without_is_empty)]
+// The models run parts of the crate without their users.
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
+
+pub mod handoff;
+pub mod message;
+pub mod sync;
 
 mod chain;
 mod consumer;
 mod drain;
 mod filler;
-mod inbox;
 mod latest;
 mod log;
 #[cfg(all(test, loom))]
@@ -43,24 +62,21 @@ mod producer;
 mod reader;
 mod recycle;
 mod segment;
-mod signal;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod writer;
 
 /// Limit in bytes for a message from a peer, and for the bytes that may wait for its owner before
 /// another message is read. Together they are the range of a queue's counters.
-pub(crate) const LONGEST: u64 = chain::MOST_BYTES / 2;
+pub const LONGEST: u64 = chain::MOST_BYTES / 2;
 
-pub(crate) use chain::{ChainCounts, Probe};
-pub(crate) use drain::ByteDrain;
-pub(crate) use filler::ByteFiller;
-pub(crate) use inbox::{Inbox, Unpark};
-pub(crate) use latest::LatestMessage;
-pub(crate) use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progress};
-pub(crate) use reader::{FrameHead, FrameReader};
-pub(crate) use signal::{Descriptor, Signal};
-pub(crate) use writer::{COPIED, FrameWriter, SHORT};
+pub use chain::{ChainCounts, Probe};
+pub use drain::ByteDrain;
+pub use filler::ByteFiller;
+pub use latest::LatestMessage;
+pub use log::{LONGEST as LONGEST_IN_LOG, Log, LogLength, LogReader, Progress};
+pub use reader::{FrameHead, FrameReader};
+pub use writer::{COPIED, FrameWriter, SHORT};
 
 use chain::{ChainKind, SharedChain};
 use consumer::Consumer;
@@ -69,13 +85,13 @@ use producer::Producer;
 /// On the wire, bodies of at least this length travel by reference: outbound if they are owned,
 /// inbound always.
 #[cfg(not(loom))]
-pub(crate) const BY_REFERENCE: usize = 32 * 1024;
+pub const BY_REFERENCE: usize = 32 * 1024;
 #[cfg(loom)]
-pub(crate) const BY_REFERENCE: usize = 64;
+pub const BY_REFERENCE: usize = 64;
 
 /// Between two sockets of one process, owned bodies of at least this length travel by reference. No
 /// later step copies these bodies.
-pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 };
+pub const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 };
 
 /// Between two sockets of one process, copied bodies of at least this length travel by reference.
 /// The receiver may take such a body without another copy. Copying it into a caller's buffer is not
@@ -83,7 +99,7 @@ pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 }
 const INPROC_COPY_BY_REFERENCE: usize = if cfg!(loom) { 128 } else { 16 * 1024 };
 
 /// Returns a queue from the owner to the kernel.
-pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
+pub fn outbound() -> (FrameWriter, ByteDrain) {
     let [producer, consumer] = SharedChain::pair(ChainKind::Wire);
     (
         FrameWriter::new(Producer::new(producer), BY_REFERENCE, usize::MAX),
@@ -92,13 +108,13 @@ pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
 }
 
 /// Returns a queue from the kernel to the owner.
-pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
+pub fn inbound() -> (ByteFiller, FrameReader) {
     let [producer, consumer] = SharedChain::pair(ChainKind::Wire);
     (ByteFiller::new(Producer::new(producer)), FrameReader::new(Consumer::new(consumer)))
 }
 
 /// Returns a queue from one socket's owner to another's.
-pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
+pub fn inproc() -> (FrameWriter, FrameReader) {
     let [producer, consumer] = SharedChain::pair(ChainKind::Inproc);
     let writer = FrameWriter::new(Producer::new(producer), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);
     (writer, FrameReader::new(Consumer::new(consumer)))

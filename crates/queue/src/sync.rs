@@ -6,50 +6,50 @@
 
 #[cfg(not(loom))]
 mod imp {
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+    pub use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-    pub(crate) use tautline_mem::cpu::{prefetch, prefetch_to_write};
-    pub(crate) use tautline_mem::thread::on_exit;
+    pub use tautline_mem::cpu::{prefetch, prefetch_to_write};
+    pub use tautline_mem::thread::on_exit;
 
     /// The cheap half of an asymmetric store-load fence; pairs with [`barrier_heavy`].
     #[inline(always)]
-    pub(crate) fn barrier_light() {
+    pub fn barrier_light() {
         tautline_io::barrier::light();
     }
 
     /// The expensive half: afterwards the stores that every thread made before its `barrier_light`
     /// are visible here, and our earlier stores are visible there.
-    pub(crate) fn barrier_heavy() {
+    pub fn barrier_heavy() {
         tautline_io::barrier::heavy();
     }
 }
 
 #[cfg(loom)]
 mod imp {
-    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
     use tautline_mem::sync::atomic;
 
-    pub(crate) fn barrier_light() {
+    pub fn barrier_light() {
         atomic::fence(atomic::Ordering::SeqCst);
     }
 
-    pub(crate) fn barrier_heavy() {
+    pub fn barrier_heavy() {
         atomic::fence(atomic::Ordering::SeqCst);
     }
 
-    pub(crate) fn prefetch<T>(_: *const T) {}
+    pub fn prefetch<T>(_: *const T) {}
 
-    pub(crate) fn prefetch_to_write<T>(_: *const T) {}
+    pub fn prefetch_to_write<T>(_: *const T) {}
 }
 
-pub(crate) use imp::*;
+pub use imp::*;
 use std::sync::TryLockResult;
-pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
+pub use tautline_mem::sync::{Padded, UnsafeCell, atomic};
 
 /// Locks if no other thread holds the lock.
 #[inline]
 #[cfg_attr(simulated, track_caller)]
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> {
+pub fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> {
     #[cfg(simulated)]
     tautline_mem::sync::simulated::before_lock(mutex);
     let guard = mutex.try_lock();
@@ -63,7 +63,7 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> 
 /// Locks. If another thread panicked while it held the lock, continues with its data: an engine
 /// invariant never spans a panic.
 #[cfg_attr(simulated, track_caller)]
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(simulated)]
     tautline_mem::sync::simulated::before_lock(mutex);
     let guard = match mutex.lock() {

@@ -26,9 +26,11 @@ use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sync::{Arc, RwLock};
 use std::sync::PoisonError;
+#[cfg(not(loom))]
+use tautline_io::wake::WakeFd;
 
 /// A descriptor that is readable from `write` until `read`: an eventfd.
-pub(crate) trait Descriptor: Sized {
+pub trait Descriptor: Sized {
     /// Creates an unreadable descriptor.
     fn make() -> io::Result<Self>;
     /// Makes the descriptor readable.
@@ -37,13 +39,28 @@ pub(crate) trait Descriptor: Sized {
     fn read(&self) -> bool;
 }
 
+#[cfg(not(loom))]
+impl Descriptor for WakeFd {
+    fn make() -> io::Result<Self> {
+        WakeFd::new()
+    }
+
+    fn write(&self) {
+        self.wake();
+    }
+
+    fn read(&self) -> bool {
+        self.drain()
+    }
+}
+
 /// A waker has written the descriptor, or would have if it existed.
 const RAISED: u8 = 1;
 /// The descriptor exists. Changed only by the owner.
 const MADE: u8 = 2;
 
 /// A wake descriptor and the flags about its state.
-pub(crate) struct Signal<D> {
+pub struct Signal<D> {
     /// RAISED, MADE.
     state: AtomicU8,
     /// Changed only by the owner. A waker that writes holds the lock as a reader, and an owner that
@@ -53,14 +70,14 @@ pub(crate) struct Signal<D> {
 
 impl<D: Descriptor> Signal<D> {
     /// Returns a signal without a descriptor, not raised.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Signal { state: AtomicU8::new(0), descriptor: RwLock::new(None) }
     }
 
     /// Owner: returns the descriptor to wait on, and creates it if needed. Only the signal may
     /// write and read it. A waiting thread that is not the owner keeps the descriptor open with the
     /// returned `Arc`.
-    pub(crate) fn descriptor(&self) -> io::Result<Arc<D>> {
+    pub fn descriptor(&self) -> io::Result<Arc<D>> {
         if let Some(made) = self.with(Arc::clone) {
             return Ok(made);
         }
@@ -76,7 +93,7 @@ impl<D: Descriptor> Signal<D> {
 
     /// Owner: closes the descriptor, because the owner will never wait again. The descriptor stays
     /// open while another thread keeps it.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.state.fetch_and(!MADE, AcqRel);
         // Waits for a waker that is just writing.
         let made = self.put(None);
@@ -84,7 +101,7 @@ impl<D: Descriptor> Signal<D> {
     }
 
     /// Makes the descriptor readable, now or soon, or when it is made. Any thread may call it.
-    pub(crate) fn raise(&self) {
+    pub fn raise(&self) {
         // Release: the owner that clears the flag behind this sees the caller's news.
         if self.state.fetch_or(RAISED, AcqRel) == MADE {
             // The lock keeps the descriptor open during the write.
@@ -95,7 +112,7 @@ impl<D: Descriptor> Signal<D> {
     /// Owner: runs `look` and makes the descriptor unreadable. `look` may notify the owner itself.
     /// Notifications during `look`, from any thread, do not write the descriptor. Afterwards the
     /// owner looks at its news.
-    pub(crate) fn coalesce_during(&self, look: impl FnOnce()) {
+    pub fn coalesce_during(&self, look: impl FnOnce()) {
         // The descriptor is not written while the flag is set. A waker that set it before has
         // written, or is about to.
         let held = self.state.fetch_or(RAISED, AcqRel) & RAISED == 0;
@@ -110,7 +127,7 @@ impl<D: Descriptor> Signal<D> {
     /// Owner: makes the descriptor unreadable. Afterwards the owner looks at its news. News from
     /// before this call do not wake it again.
     #[inline]
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         // A waker that raises the flag after this load writes the descriptor.
         let state = self.state.load(Acquire);
         if state & RAISED != 0 {

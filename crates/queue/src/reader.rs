@@ -8,9 +8,9 @@ use super::consumer::Consumer;
 use super::filler::ByteFiller;
 use super::parcel::{self, BODY, PARCEL};
 use super::segment::{Node, Position, copy_body, trace};
-use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
+use tautline_mem::reserve::NoMemory;
 use tautline_proto::frame;
 
 /// Limit for the messages that are read without credit.
@@ -22,11 +22,11 @@ const CREDIT_EXTRA: u64 = 64 * 1024;
 
 /// Contents of a frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FrameHead {
+pub struct FrameHead {
     /// `frame::MORE`, `frame::COMMAND`; `frame::LONG` as on the wire.
-    pub(crate) flags: u8,
+    pub flags: u8,
     /// Length of the body.
-    pub(crate) len: usize,
+    pub len: usize,
 }
 
 impl FrameHead {
@@ -59,7 +59,7 @@ impl FrameHead {
 }
 
 /// The consuming end of an inbound or inproc chain.
-pub(crate) struct FrameReader {
+pub struct FrameReader {
     start: Consumer,
     /// Start of the next frame.
     position: Position,
@@ -112,7 +112,7 @@ impl FrameReader {
 
     /// Sets the producer's limit (0 for unlimited). The reader then gives credit after at most half
     /// of it.
-    pub(crate) fn set_credit_every(&mut self, limit: u32) {
+    pub fn set_credit_every(&mut self, limit: u32) {
         let half = if limit == 0 { CREDIT_MESSAGES } else { limit.div_ceil(2).min(CREDIT_MESSAGES) };
         self.credit_every = u64::from(half);
         self.credit();
@@ -126,26 +126,26 @@ impl FrameReader {
     /// True if the reader knows of further bytes. If it returns false, newer bytes may have
     /// arrived.
     #[inline]
-    pub(crate) fn has_more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.position.at != self.stop
     }
 
     /// True if a frame can be read. Loads the tail if needed.
     #[inline]
-    pub(crate) fn is_ready(&mut self) -> bool {
+    pub fn is_ready(&mut self) -> bool {
         self.position.at != self.stop || self.poll_more()
     }
 
     /// True if one load of the tail shows a frame. Does not change the reader's state or give
     /// credit.
     #[inline]
-    pub(crate) fn has_published_frame(&self) -> bool {
+    pub fn has_published_frame(&self) -> bool {
         // Relaxed: number; a thread that reads looks again.
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
     /// Returns a number that changes with each publication.
-    pub(crate) fn arrived(&self) -> u64 {
+    pub fn arrived(&self) -> u64 {
         // Relaxed: number.
         self.start.shared.tail.0.load(Ordering::Relaxed)
     }
@@ -183,7 +183,7 @@ impl FrameReader {
 
     /// Releases the queue's memory if everything is read. The caller holds both ends. Returns true
     /// if it released the memory.
-    pub(crate) fn release_memory(&mut self, filler: &mut ByteFiller) -> bool {
+    pub fn release_memory(&mut self, filler: &mut ByteFiller) -> bool {
         if self.has_published_frame() {
             return false;
         }
@@ -201,14 +201,14 @@ impl FrameReader {
 
     /// True if the queue holds memory that it could release, as far as the reader knows.
     #[inline]
-    pub(crate) fn holds_memory(&self) -> bool {
+    pub fn holds_memory(&self) -> bool {
         !self.position.node.is_null()
     }
 
     /// Gives credit for everything read. Called automatically in batches.
     #[cold]
     #[inline(never)]
-    pub(crate) fn credit(&mut self) {
+    pub fn credit(&mut self) {
         self.credit_due = self.messages.wrapping_add(self.credit_every);
         let bytes = self.bytes();
         // Every message has at least one byte.
@@ -320,7 +320,7 @@ impl FrameReader {
     /// Skips the next frame if a quick check shows that it is an empty part before others. If it
     /// returns false, the frame may still be such a part.
     #[inline]
-    pub(crate) fn skip_delimiter(&mut self) -> bool {
+    pub fn skip_delimiter(&mut self) -> bool {
         let found = self.is_ready()
             && self
                 .contiguous_frame()
@@ -333,7 +333,7 @@ impl FrameReader {
 
     /// Returns the head of the next frame without consuming it.
     #[inline]
-    pub(crate) fn head(&mut self) -> Option<FrameHead> {
+    pub fn head(&mut self) -> Option<FrameHead> {
         if let Some((head, _)) = self.contiguous_plain_frame() {
             return Some(head);
         }
@@ -349,7 +349,7 @@ impl FrameReader {
     /// Reads the next frame into `out`. Bytes that do not fit are dropped. The returned head has
     /// the full length.
     #[inline]
-    pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<FrameHead> {
+    pub fn read_into(&mut self, out: &mut [u8]) -> Option<FrameHead> {
         let Some((head, body)) = self.contiguous_plain_frame() else { return self.read_into_slow(out) };
         let n = head.len.min(out.len());
         // SAFETY: the body's bytes are published and contiguous; `out` does not overlap them.
@@ -361,7 +361,7 @@ impl FrameReader {
     /// Reads the next frame into `out` if it is the last part of a message and known to be
     /// contiguous. Bytes that do not fit are dropped. Returns the full length.
     #[inline(always)]
-    pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
         let (head, body) = self.contiguous_frame().filter(|(head, _)| head.is_plain_end())?;
         // SAFETY: as in `read_into`.
         unsafe { copy_body(body, out.as_mut_ptr(), head.len.min(out.len())) };
@@ -373,7 +373,7 @@ impl FrameReader {
     /// and known to be contiguous. Returns the length, or `None` for any other frame or if there is
     /// no memory.
     #[inline(always)]
-    pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
+    pub fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.contiguous_frame()?;
         if !head.is_plain_end() {
             return if head.flags == PARCEL && self.parcels {
@@ -448,7 +448,7 @@ impl FrameReader {
     /// the metadata: see `Message::set_metadata`. A body by reference is moved and not copied. If
     /// there is no memory for a copy, the frame stays the next one.
     #[inline]
-    pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
+    pub fn read_message(&mut self, out: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
         let Some((head, body)) = self.contiguous_plain_frame() else { return self.read_message_slow(out) };
         // SAFETY: the body's bytes are published and contiguous.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) })?;
@@ -483,7 +483,7 @@ impl FrameReader {
 
     /// Returns the body of the next frame in two slices, without consuming it. If the body has more
     /// than two pieces, it is joined, for which there must be memory.
-    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
+    pub fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
             // SAFETY: published, and not taken out while `self` is borrowed.
@@ -514,7 +514,7 @@ impl FrameReader {
 
     /// Drops the next frame.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Option<FrameHead> {
+    pub fn skip(&mut self) -> Option<FrameHead> {
         if let Some((head, _)) = self.contiguous_plain_frame() {
             self.consume_contiguous(head);
             return Some(head);
@@ -530,19 +530,19 @@ impl FrameReader {
     }
 
     /// Returns the messages and bytes of frames read so far.
-    pub(crate) fn read_counts(&self) -> (u64, u64) {
+    pub fn read_counts(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.bytes().wrapping_add(self.extra);
         (self.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
     /// Returns a probe for the counters.
-    pub(crate) fn probe(&self) -> Probe {
+    pub fn probe(&self) -> Probe {
         self.start.shared.probe()
     }
 
     /// Returns the number of published messages that were not read.
-    pub(crate) fn queued(&mut self) -> u64 {
+    pub fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
         // Relaxed: behind the tail; at least the number that it counts.

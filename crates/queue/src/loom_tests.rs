@@ -1,10 +1,12 @@
 //! Loom models of the chains and the inbox, which run the real code with tiny segments, so that two
 //! or three frames fill one segment.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-queue --release loom_`. Every byte of a
 //! segment has a shadow cell, so the model fails on a read that is not ordered after its write.
 
 use super::*;
+use crate::handoff::inbox::{Inbox, Unpark};
+use crate::handoff::signal::{Descriptor, Signal};
 use crate::message::Message;
 use crate::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -651,7 +653,7 @@ fn loom_a_descriptor_is_closed_while_others_wake() {
     });
 }
 
-impl crate::queue::Unpark for Signal<Readable> {
+impl Unpark for Signal<Readable> {
     fn unpark(&self) {
         self.raise();
     }

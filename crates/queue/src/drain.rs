@@ -31,7 +31,7 @@ impl DrainCursor {
 }
 
 /// The consuming end of an outbound chain.
-pub(crate) struct ByteDrain {
+pub struct ByteDrain {
     start: Consumer,
     /// The tail word as last loaded.
     tail: u64,
@@ -66,7 +66,7 @@ impl ByteDrain {
 
     /// Returns the number of bytes that are published and not taken yet.
     #[inline]
-    pub(crate) fn pending(&mut self) -> u64 {
+    pub fn pending(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
         let pending = chain::bytes_ahead(self.tail, self.taken.bytes);
@@ -91,7 +91,7 @@ impl ByteDrain {
 
     /// Fills `out` with the pending bytes from the current position on. Returns the number of
     /// slices and of their bytes.
-    pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
+    pub fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known_pending_bytes();
         let mut position = self.taken.position;
         let (mut count, mut bytes) = (0, 0);
@@ -119,7 +119,7 @@ impl ByteDrain {
 
     /// Takes `n` of the pending bytes after they were written. Credits the messages that are now
     /// completely written.
-    pub(crate) fn advance(&mut self, n: u64) {
+    pub fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
         debug_assert!(n <= known);
         let n = n.min(known);
@@ -189,14 +189,14 @@ impl ByteDrain {
     }
 
     /// Called after a lost connection: goes back to the start of the partly taken message.
-    pub(crate) fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         self.taken = self.message_end;
         self.frame = self.message_end;
     }
 
     /// Drops and credits all published messages, including a partly taken one. Returns their
     /// number.
-    pub(crate) fn discard(&mut self) -> u64 {
+    pub fn discard(&mut self) -> u64 {
         let (pending, before) = (self.pending(), self.messages);
         self.advance(pending);
         self.messages.wrapping_sub(before)

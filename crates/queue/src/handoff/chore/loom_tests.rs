@@ -2,7 +2,7 @@
 //! and does it in one of three ways. If the I/O thread misses a message, the model deadlocks.
 
 use super::*;
-use crate::queue::{Inbox, Unpark};
+use crate::handoff::inbox::{Inbox, Unpark};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Release;
 use crate::sync::{Arc, Condvar};

@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 
 /// The newest message, with its frame flags.
-pub(crate) struct LatestMessage {
+pub struct LatestMessage {
     newest: Mutex<Option<(u8, Message)>>,
     /// True if `newest` has a message. Written under the lock of `newest`.
     full: AtomicBool,
@@ -16,12 +16,12 @@ pub(crate) struct LatestMessage {
 
 impl LatestMessage {
     /// Returns an empty slot.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         LatestMessage { newest: Mutex::new(None), full: AtomicBool::new(false) }
     }
 
     /// Puts a message in and replaces the current one.
-    pub(crate) fn put(&self, flags: u8, message: Message) {
+    pub fn put(&self, flags: u8, message: Message) {
         let mut newest = lock(&self.newest);
         let former = newest.replace((flags, message));
         // Release pairs with the Acquire in `is_full`.
@@ -32,7 +32,7 @@ impl LatestMessage {
     }
 
     /// Takes the message out.
-    pub(crate) fn take(&self) -> Option<(u8, Message)> {
+    pub fn take(&self) -> Option<(u8, Message)> {
         if !self.is_full() {
             return None;
         }
@@ -43,7 +43,7 @@ impl LatestMessage {
 
     /// True if there is a message.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         // Acquire pairs with the Release in `put`.
         self.full.load(Ordering::Acquire)
     }

@@ -2,7 +2,7 @@
 //! messages and then stays away. The set gets its reactor name during all this.
 
 use super::{Baton, Surroundings, Tick, end_tick};
-use crate::conn::registration::Registration;
+use crate::handoff::registration::Registration;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};

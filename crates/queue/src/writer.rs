@@ -8,11 +8,11 @@ use super::chain::{self, Probe, ProducerCounters};
 use super::drain::ByteDrain;
 use super::producer::Producer;
 use super::segment::{Position, trace};
-use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use crate::sync::{prefetch, prefetch_to_write};
 use tautline_mem::copy::copy_words;
+use tautline_mem::reserve::NoMemory;
 use tautline_proto::frame;
 
 /// Frames up to this length are kept contiguous, which may leave some room unused at the end of a
@@ -20,13 +20,13 @@ use tautline_proto::frame;
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
 /// Frames whose bodies are shorter than this have short headers.
-pub(crate) const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
+pub const SHORT: usize = if cfg!(loom) { 64 } else { 256 };
 
 /// Bodies that are shorter than this are always copied.
-pub(crate) const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
+pub const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
 
 /// The producing end of an outbound or inproc chain.
-pub(crate) struct FrameWriter {
+pub struct FrameWriter {
     end: Producer,
     /// The high-water mark; `u64::MAX` for unlimited.
     limit: u64,
@@ -66,13 +66,13 @@ impl FrameWriter {
 
     /// Marks all appended frames as secret: their memory is wiped after they were read. Called
     /// before the first frame. The owner of a body by reference is responsible for that body.
-    pub(crate) fn keep_secret(&mut self) {
+    pub fn keep_secret(&mut self) {
         self.end.keep_secret();
     }
 
     /// Sets the high-water mark; 0 for unlimited. Takes effect at once, even below the number of
     /// messages in flight.
-    pub(crate) fn set_limit(&mut self, messages: u32) {
+    pub fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
         // Relaxed: number.
         self.end.shared.counters.limit.0.store(messages.into(), Ordering::Relaxed);
@@ -81,27 +81,27 @@ impl FrameWriter {
     /// Sets the high-water mark and gives credit in steps of a twentieth of the mark. The limit of
     /// a queue then depends only on the messages that its peer has taken, and not on a partly
     /// written message. Queues of equally stuck peers are equally full.
-    pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
+    pub fn set_limit_in_steps(&mut self, messages: u32) {
         self.set_limit(messages);
         self.step = u64::from(messages / 20).max(1);
     }
 
     /// Returns the high-water mark; 0 for unlimited.
-    pub(crate) fn limit(&self) -> u32 {
+    pub fn limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(0)
     }
 
     /// True if the published messages in flight are below the limit. Called before the first part
     /// of a message.
     #[inline]
-    pub(crate) fn has_room(&mut self) -> bool {
+    pub fn has_room(&mut self) -> bool {
         self.has_room_for_sure() || self.refresh_room()
     }
 
     /// True if the credit that was last read shows room. If it returns false, newer credit may
     /// still make room: call `has_room`.
     #[inline]
-    pub(crate) fn has_room_for_sure(&self) -> bool {
+    pub fn has_room_for_sure(&self) -> bool {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
@@ -115,14 +115,14 @@ impl FrameWriter {
 
     /// Counts a message that went to the peer without this queue. The next reading of the credit
     /// includes it.
-    pub(crate) fn count_bypass(&mut self) {
+    pub fn count_bypass(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
     }
 
     /// Returns the number of published messages without credit, counted in the steps of
     /// `set_limit_in_steps`. Returns 0 if there are none.
-    pub(crate) fn uncredited(&mut self) -> u64 {
+    pub fn uncredited(&mut self) -> u64 {
         self.refresh_room();
         match self.in_flight() {
             0 => 0,
@@ -131,49 +131,49 @@ impl FrameWriter {
     }
 
     /// Returns the messages and bytes of frames published so far.
-    pub(crate) fn written(&self) -> (u64, u64) {
+    pub fn written(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.end.bytes().wrapping_add(self.end.extra);
         (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
     /// Returns the messages and bytes that bypassed the queue. The counts wrap.
-    pub(crate) fn bypass_counts(&self) -> (u64, u64) {
+    pub fn bypass_counts(&self) -> (u64, u64) {
         let ProducerCounters { messages, bytes, .. } = &self.end.shared.counters;
         (messages.0.load(Ordering::Relaxed), bytes.0.load(Ordering::Relaxed))
     }
 
     /// Adds messages and bytes that bypassed the queue.
     #[inline(always)]
-    pub(crate) fn add_bypass(&mut self, (messages, bytes): (u64, u64)) {
+    pub fn add_bypass(&mut self, (messages, bytes): (u64, u64)) {
         let aside = &self.end.shared.counters;
         ProducerCounters::add(&aside.messages, messages);
         ProducerCounters::add(&aside.bytes, bytes);
     }
 
     /// Subtracts messages and bytes that are counted elsewhere.
-    pub(crate) fn subtract_bypass(&mut self, (messages, bytes): (u64, u64)) {
+    pub fn subtract_bypass(&mut self, (messages, bytes): (u64, u64)) {
         self.add_bypass((messages.wrapping_neg(), bytes.wrapping_neg()));
     }
 
     /// Returns the number of messages that were dropped because there was no room or no memory.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub fn dropped(&self) -> u64 {
         self.end.shared.counters.dropped.0.load(Ordering::Relaxed)
     }
 
     /// Counts dropped messages.
     #[inline(always)]
-    pub(crate) fn count_dropped(&mut self, messages: u64) {
+    pub fn count_dropped(&mut self, messages: u64) {
         ProducerCounters::add(&self.end.shared.counters.dropped, messages);
     }
 
     /// Counts a message that found the queue full, before the caller tried to make room.
-    pub(crate) fn count_full(&mut self) {
+    pub fn count_full(&mut self) {
         ProducerCounters::add(&self.end.shared.counters.full, 1);
     }
 
     /// Returns a probe for the counters.
-    pub(crate) fn probe(&self) -> Probe {
+    pub fn probe(&self) -> Probe {
         self.end.shared.probe()
     }
 
@@ -181,7 +181,7 @@ impl FrameWriter {
     /// visible before `publish`. After an error, this method and those below leave the queue
     /// unchanged.
     #[inline]
-    pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
+    pub fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         if self.append_short(flags, body) || self.append_medium(flags, body) {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl FrameWriter {
     /// Appends one frame, if the body is shorter than `SHORT` and there is contiguous room.
     /// Otherwise returns false.
     #[inline(always)]
-    pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
+    pub fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
         if n >= SHORT || n + 2 > self.end.node_space() {
             return false;
@@ -209,7 +209,7 @@ impl FrameWriter {
     /// Appends one frame, if the body is shorter than `COPIED`, is not short and finds contiguous
     /// room. Otherwise returns false.
     #[inline]
-    pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
+    pub fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
         let medium = (256..COPIED).contains(&n) && self.end.node_space() >= frame::MAX_HEADER + n;
         if medium {
@@ -276,7 +276,7 @@ impl FrameWriter {
     /// Appends one frame with the body of a message. A large owned body travels by reference and
     /// leaves `body` empty. Any other body is copied and left alone.
     #[inline]
-    pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
+    pub fn append_message(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if body.len() < self.by_reference || !body.is_movable() {
             self.append(flags, body.as_slice())
         } else {
@@ -287,7 +287,7 @@ impl FrameWriter {
     /// Appends a large owned body by reference, between two sockets of one process, and leaves
     /// `body` empty. Returns false for other bodies or if there is no memory.
     #[inline(always)]
-    pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
+    pub fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
         self.parcels
             && body.len() >= self.by_reference
             && body.is_movable()
@@ -297,7 +297,7 @@ impl FrameWriter {
     /// Appends one frame whose body travels by reference, whatever its length. For bodies that must
     /// not be copied. Leaves `body` empty.
     #[cold]
-    pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
+    pub fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         self.append_reference(flags, body)
     }
 
@@ -320,49 +320,49 @@ impl FrameWriter {
     }
 
     /// Appends encoded frames: whole messages or the first parts of one.
-    pub(crate) fn append_encoded(&mut self, frames: &[u8]) -> Result<(), NoMemory> {
+    pub fn append_encoded(&mut self, frames: &[u8]) -> Result<(), NoMemory> {
         self.end.admits(frames.len() as u64)?;
         self.reserve(1)?;
         self.put(frames, 0)
     }
 
     /// Publishes all appended frames as `messages` messages.
-    pub(crate) fn publish_many(&mut self, messages: u64) {
+    pub fn publish_many(&mut self, messages: u64) {
         self.end.publish(messages);
     }
 
     /// Publishes all appended frames as one message.
     #[inline]
-    pub(crate) fn publish(&mut self) {
+    pub fn publish(&mut self) {
         self.end.publish(1);
     }
 
     /// Publishes all appended frames without counting a message: for frames with `frame::COMMAND`,
     /// which the limit does not hold back.
-    pub(crate) fn publish_uncounted(&mut self) {
+    pub fn publish_uncounted(&mut self) {
         self.end.publish(0);
     }
 
     /// Marks this queue as one of many: it keeps its segments small while they are drained.
-    pub(crate) fn set_lean(&mut self) {
+    pub fn set_lean(&mut self) {
         self.end.lean = true;
     }
 
     /// Releases the queue's memory if everything appended is drained. The caller holds both ends.
     /// Returns true if it released the memory.
-    pub(crate) fn release_memory(&mut self, drain: &mut ByteDrain) -> bool {
+    pub fn release_memory(&mut self, drain: &mut ByteDrain) -> bool {
         drain.release_memory(&mut self.end)
     }
 
     /// True if the queue holds memory that it could release.
     #[inline]
-    pub(crate) fn holds_memory(&self) -> bool {
+    pub fn holds_memory(&self) -> bool {
         self.end.holds_memory()
     }
 
     /// Prefetches the memory that the next message writes to.
     #[inline]
-    pub(crate) fn prefetch(&self) {
+    pub fn prefetch(&self) {
         // A short message; it may cross the end of a cache line.
         prefetch_to_write(self.end.at);
         prefetch_to_write(self.end.at.wrapping_add(64));
@@ -371,14 +371,14 @@ impl FrameWriter {
     }
 
     /// Drops the frames that were appended since the last publication.
-    pub(crate) fn rollback(&mut self) {
+    pub fn rollback(&mut self) {
         self.end.truncate_to_published();
     }
 
     /// Returns the number of published bytes that the consumer has not credited. A stale value may
     /// be too high, but never too low.
     #[inline]
-    pub(crate) fn unflushed_bytes(&self) -> u64 {
+    pub fn unflushed_bytes(&self) -> u64 {
         self.end.unconsumed()
     }
 
@@ -386,7 +386,7 @@ impl FrameWriter {
     /// Loads the credit only if its last value is not enough: the consumer, which writes the credit
     /// with every large body, then keeps the cache line.
     #[inline]
-    pub(crate) fn has_wire_bytes_in_flight(&mut self, bytes: u64) -> bool {
+    pub fn has_wire_bytes_in_flight(&mut self, bytes: u64) -> bool {
         let written = self.end.bytes().wrapping_add(self.end.extra);
         if written.wrapping_sub(self.seen) < bytes {
             return false;
@@ -398,18 +398,18 @@ impl FrameWriter {
 
     /// Returns the number of published bytes that the consumer has not credited, including bodies
     /// by reference. Used only as a number.
-    pub(crate) fn wire_bytes_in_flight(&self) -> u64 {
+    pub fn wire_bytes_in_flight(&self) -> u64 {
         self.end.wire_bytes_in_flight()
     }
 
     /// Returns the total of the consumer's credit, which changes with each credit.
-    pub(crate) fn consumed(&self) -> u32 {
+    pub fn consumed(&self) -> u32 {
         // Relaxed: number, with enough bits to see a change.
         self.end.shared.head.0.load(Ordering::Relaxed) as u32
     }
 
     /// Returns the number of published messages that the consumer has not credited.
-    pub(crate) fn in_flight(&self) -> u64 {
+    pub fn in_flight(&self) -> u64 {
         self.end.in_flight()
     }
 

@@ -7,9 +7,9 @@ use super::chain::{self, Handle};
 use super::consumer::Consumer;
 use super::parcel;
 use super::segment::{self, Buffer, FIRST, LARGE, LEAST, Node, Position, SMALL, trace};
-use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
+use tautline_mem::reserve::NoMemory;
 
 /// Size of a buffer that has room for an external node and for bytes behind it.
 pub(super) const WITH_EXTERNAL: usize = {

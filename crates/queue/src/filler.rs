@@ -13,11 +13,11 @@ use super::BY_REFERENCE;
 use super::consumer::Consumer;
 use super::producer::{Producer, WITH_EXTERNAL};
 use super::segment::{Buffer, FIRST, LARGE, Position, SMALL, trace};
-use crate::error::NoMemory;
 use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use std::io;
 use std::mem::MaybeUninit;
+use tautline_mem::reserve::NoMemory;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
@@ -54,13 +54,13 @@ pub(super) fn copy<'a>(bytes: &[u8], room: ReadSpace<'a>) -> [&'a mut [u8]; 2] {
 
 /// A scanned frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ScannedFrame {
+pub struct ScannedFrame {
     /// Header of the frame.
-    pub(crate) header: Header,
+    pub header: Header,
 }
 
 /// The producing end of an inbound chain.
-pub(crate) struct ByteFiller {
+pub struct ByteFiller {
     end: Producer,
     /// The frame boundary that the scan reached, and its byte count.
     scan: Position,
@@ -108,12 +108,12 @@ impl ByteFiller {
     }
 
     /// Sets the limit for the bytes of a message: all parts with their headers.
-    pub(crate) fn set_longest_message(&mut self, bytes: u64) {
+    pub fn set_longest_message(&mut self, bytes: u64) {
         self.longest = bytes;
     }
 
     /// Marks this queue as one of many: it keeps its segments small while they are read.
-    pub(crate) fn set_lean(&mut self) {
+    pub fn set_lean(&mut self) {
         self.end.lean = true;
     }
 
@@ -123,7 +123,7 @@ impl ByteFiller {
     /// returns the written bytes: the beginning of the first run, or all of the first and the
     /// beginning of the second. Returns the number of these bytes, or OutOfMemory if there is no
     /// room.
-    pub(crate) fn fill(
+    pub fn fill(
         &mut self,
         least: usize,
         most: usize,
@@ -198,12 +198,12 @@ impl ByteFiller {
     }
 
     /// Returns the part of this room that lies in the current segment.
-    pub(crate) fn segment_space(&self) -> usize {
+    pub fn segment_space(&self) -> usize {
         self.end.node_space()
     }
 
     /// True if the next bytes are read directly to their final place.
-    pub(crate) fn expects_body(&self) -> bool {
+    pub fn expects_body(&self) -> bool {
         self.end.unlinked_node().is_some() || self.in_body()
     }
 
@@ -250,7 +250,7 @@ impl ByteFiller {
 
     /// Adds bytes that were not read by `fill`. After an error (OutOfMemory), a part of the bytes
     /// was added.
-    pub(crate) fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let least = bytes.len().min(SMALL);
             let copied = self.fill(least, bytes.len(), |room| Ok(copy(bytes, room)), || false)?;
@@ -260,17 +260,14 @@ impl ByteFiller {
     }
 
     /// Returns the number of bytes that arrived and were not scanned.
-    pub(crate) fn unscanned(&self) -> usize {
+    pub fn unscanned(&self) -> usize {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
 
     /// Scans the next frame if it is complete. `max_msg_size` limits its body. Both `max_msg_size`
     /// and the limit of the whole message apply as soon as the header has arrived.
     #[inline]
-    pub(crate) fn next_frame(
-        &mut self,
-        max_msg_size: Option<u64>,
-    ) -> Result<Option<ScannedFrame>, ProtocolError> {
+    pub fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<ScannedFrame>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
         if arrived < 2 {
             return Ok(None);
@@ -334,7 +331,7 @@ impl ByteFiller {
     /// messages, messages that are not contiguous, and messages with a part that `judge` rejects.
     /// `judge` gets a flag that is true if more parts follow, and the length of the part.
     #[inline]
-    pub(crate) fn next_short_messages(
+    pub fn next_short_messages(
         &mut self,
         most: u32,
         max_msg_size: Option<u64>,
@@ -423,7 +420,7 @@ impl ByteFiller {
 
     /// Appends the body of the frame that was scanned last. The frame must be unpublished, and
     /// there must be memory for it.
-    pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) -> Result<(), NoMemory> {
+    pub fn body_of_last(&self, out: &mut Vec<u8>) -> Result<(), NoMemory> {
         if let Some((mut body, len)) = self.last {
             out.try_reserve_exact(usize::try_from(len).map_err(|_| NoMemory)?)?;
             // SAFETY: the frame has arrived and is not published, so it was not released.
@@ -434,7 +431,7 @@ impl ByteFiller {
 
     /// Marks the frame that was scanned last as a frame for the owner. Each part of a message must
     /// be marked. For a command, the caller decides.
-    pub(crate) fn keep_last(&mut self) {
+    pub fn keep_last(&mut self) {
         self.kept = (self.scan, self.scan_bytes);
     }
 
@@ -442,7 +439,7 @@ impl ByteFiller {
     /// frames with neither MORE nor COMMAND. A command may come between the parts of a message, and
     /// does not end the message. Commands behind the boundary that are not for the owner stay
     /// hidden, because a consumer that sees a frame expects a message.
-    pub(crate) fn publish_scanned(&mut self, messages: u32) {
+    pub fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.last_message_end.unwrap_or(self.kept);
         if !position.node.is_null() {
@@ -452,7 +449,7 @@ impl ByteFiller {
 
     /// Cuts off the last commands that are not for the owner. So a peer that sends only commands
     /// (PING), even between the parts of a message, does not fill memory.
-    pub(crate) fn forget_commands(&mut self) {
+    pub fn forget_commands(&mut self) {
         let (kept, kept_bytes) = self.kept;
         let commands = self.scan_bytes.wrapping_sub(kept_bytes);
         let unfinished = self.unscanned();
@@ -502,17 +499,17 @@ impl ByteFiller {
     }
 
     /// Returns the number of published messages that the consumer has not credited.
-    pub(crate) fn backlog(&self) -> u32 {
+    pub fn backlog(&self) -> u32 {
         self.end.in_flight().try_into().unwrap_or(u32::MAX)
     }
 
     /// Returns the number of published bytes that the consumer has not credited.
-    pub(crate) fn unread(&self) -> u64 {
+    pub fn unread(&self) -> u64 {
         self.end.unconsumed()
     }
 
     /// Called after a lost connection: drops the unpublished bytes.
-    pub(crate) fn truncate_to_published(&mut self) {
+    pub fn truncate_to_published(&mut self) {
         let scan = self.end.published_end();
         if scan.node.is_null() {
             self.exhausted = false;
@@ -534,7 +531,7 @@ impl ByteFiller {
     }
 
     /// Frees the memory held for the next read. Call it when a connection goes idle.
-    pub(crate) fn release_spare(&mut self) {
+    pub fn release_spare(&mut self) {
         self.lent = 0;
         self.end.release_spare();
     }

@@ -23,7 +23,7 @@ use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 
 /// Wakes a sleeping owner: an eventfd, a condition variable. If the owner is awake, its next sleep
 /// ends at once.
-pub(crate) trait Unpark: Send + Sync {
+pub trait Unpark: Send + Sync {
     /// Called by any thread that holds no lock of the inbox. Must not block.
     fn unpark(&self);
 }
@@ -34,7 +34,7 @@ const LITTLE: usize = 4;
 /// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
 /// and need no memory besides this struct.
 #[derive(Debug)]
-pub(crate) struct NewsQueue<T> {
+pub struct NewsQueue<T> {
     first: Option<T>,
     more: Vec<T>,
     /// Number of news that are obsolete.
@@ -109,7 +109,7 @@ const CLOSED: u8 = 4;
 /// News for one owner. On its own cache lines, because every call of the owner and every message of
 /// an inproc peer looks at it.
 #[repr(align(128))]
-pub(crate) struct Inbox<T, W> {
+pub struct Inbox<T, W> {
     news: Mutex<NewsQueue<T>>,
     /// True if `news` may contain items.
     pending: AtomicBool,
@@ -124,7 +124,7 @@ pub(crate) struct Inbox<T, W> {
 
 impl<T, W: Unpark> Inbox<T, W> {
     /// Returns an empty inbox whose owner is awake.
-    pub(crate) fn new(waker: W) -> Self {
+    pub fn new(waker: W) -> Self {
         Inbox {
             news: Mutex::new(NewsQueue::new()),
             pending: AtomicBool::new(false),
@@ -134,12 +134,12 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Returns the waker of the owner.
-    pub(crate) fn waker(&self) -> &W {
+    pub fn waker(&self) -> &W {
         &self.waker
     }
 
     /// Adds news, and wakes the owner if it sleeps.
-    pub(crate) fn push(&self, news: T) {
+    pub fn push(&self, news: T) {
         {
             let mut all = lock(&self.news);
             // Relaxed: own, `close` sets it under this lock.
@@ -158,7 +158,7 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// True if there may be news.
     #[inline]
-    pub(crate) fn has_pending(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         // Acquire pairs with the Release in `push`.
         self.pending.load(Ordering::Acquire)
     }
@@ -166,21 +166,20 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Notes that `count` news may be obsolete for an owner that has not looked since. News for
     /// which `is_void` returns true are removed. The search runs from the oldest to the newest,
     /// once there are as many obsolete news as others.
-    pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
+    pub fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
         let void = lock(&self.news).discard(count, is_void);
         // Drop the items outside of the lock, because a dropped item may notify other threads.
         drop(void);
     }
 
     /// Returns the number of news.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         let all = lock(&self.news);
         usize::from(all.first.is_some()) + all.more.len()
     }
 
     /// Takes all news out.
-    pub(crate) fn drain(&self) -> NewsQueue<T> {
+    pub fn drain(&self) -> NewsQueue<T> {
         // Cleared before the news are taken: a push in between may leave the flag set with no news
         // inside, but never cleared with news inside. A swap, so that the lock below comes after it
         // also for the pusher that set the flag.
@@ -190,14 +189,14 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Prepares the owner for sleep. Returns false if there are news: the owner must not sleep and
     /// need not call `finish_park`. After true, the owner looks at its inproc chains once more,
     /// sleeps until woken, and calls `finish_park`.
-    pub(crate) fn prepare_park(&self) -> bool {
+    pub fn prepare_park(&self) -> bool {
         self.prepare(barrier_heavy)
     }
 
     /// Prepares an owner for sleep that has no inproc chains, or whose inproc peers ring it.
     /// Returns false if there are news, as `prepare_park` does. No thread calls `parked_hint` for
     /// this owner, so a fence is enough and other threads are not disturbed.
-    pub(crate) fn prepare_park_without_barrier(&self) -> bool {
+    pub fn prepare_park_without_barrier(&self) -> bool {
         // Pairs with the fences in `push` and `wake_if_parked`.
         self.prepare(|| fence(Ordering::SeqCst))
     }
@@ -216,13 +215,13 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Notes that the owner is awake.
-    pub(crate) fn finish_park(&self) {
+    pub fn finish_park(&self) {
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
     /// From now on every event wakes, whether the owner sleeps or not, because the application
     /// waits on the wake descriptor itself.
-    pub(crate) fn expose(&self) {
+    pub fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
         // Store `EXPOSED`, then the caller looks at the existing news: the same pairing as in
         // `prepare_park`.
@@ -230,12 +229,12 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Reverts `expose`: the owner waits itself again. Called only by the owner.
-    pub(crate) fn conceal(&self) {
+    pub fn conceal(&self) {
         self.state.fetch_and(!EXPOSED, Ordering::Relaxed);
     }
 
     /// Notes that the owner is gone: present and future news are dropped.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         let news = {
             let mut all = lock(&self.news);
             self.state.store(CLOSED, Ordering::Relaxed);
@@ -246,13 +245,13 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// True if the wake descriptor was handed to the application.
     #[inline]
-    pub(crate) fn is_exposed(&self) -> bool {
+    pub fn is_exposed(&self) -> bool {
         self.state.load(Ordering::Relaxed) & EXPOSED != 0
     }
 
     /// Wakes the owner if it sleeps, without news. For changes outside of the inbox, for example in
     /// an inproc chain.
-    pub(crate) fn wake_if_parked(&self) {
+    pub fn wake_if_parked(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
         fence(Ordering::SeqCst);
         self.wake();
@@ -261,7 +260,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// True if `wake_if_parked` would wake the owner. Called right after publishing to an inproc
     /// chain. Costs one load.
     #[inline]
-    pub(crate) fn parked_hint(&self) -> bool {
+    pub fn parked_hint(&self) -> bool {
         // Store (the chain's tail), then load `state`: pairs with the heavy barrier in
         // `prepare_park`.
         barrier_light();

@@ -20,17 +20,17 @@ const UNNAMED: u64 = u64::MAX;
 /// The name, once there is one.
 // Relaxed: fence, by `set_name` and `name`.
 #[derive(Debug)]
-pub(crate) struct Registration(AtomicU64);
+pub struct Registration(AtomicU64);
 
 impl Registration {
     /// Returns a registration without a name.
-    pub(crate) fn unnamed() -> Self {
+    pub fn unnamed() -> Self {
         Registration(AtomicU64::new(UNNAMED))
     }
 
     /// I/O thread: sets the name after the set is registered. The thread handles events of the
     /// registration after this.
-    pub(crate) fn set_name(&self, token: u64) {
+    pub fn set_name(&self, token: u64) {
         self.0.store(token, Relaxed);
         fence(SeqCst);
     }
@@ -38,7 +38,7 @@ impl Registration {
     /// Returns the name. `None` if the I/O thread has not set it yet. The I/O thread will then see
     /// the state of the baton.
     #[inline]
-    pub(crate) fn name(&self) -> Option<u64> {
+    pub fn name(&self) -> Option<u64> {
         let mut token = self.0.load(Relaxed);
         if token == UNNAMED {
             fence(SeqCst);

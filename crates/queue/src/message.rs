@@ -21,14 +21,14 @@ mod place;
 mod tests;
 
 pub use metadata::Metadata;
-pub(crate) use metadata::limit_properties;
+pub use metadata::limit_properties;
 
-use crate::error::NoMemory;
 use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
 use tautline_mem::copy::{copy_wide, copy_words};
+use tautline_mem::reserve::NoMemory;
 
 /// Releases memory of the application: called with the data pointer and the hint of
 /// [`Message::from_foreign`].
@@ -294,7 +294,7 @@ impl Message {
 
     /// Sets the metadata.
     #[inline]
-    pub(crate) fn replace_metadata(&mut self, metadata: Option<&Arc<Metadata>>) {
+    pub fn replace_metadata(&mut self, metadata: Option<&Arc<Metadata>>) {
         let same = match (&self.metadata, metadata) {
             (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             (mine, theirs) => mine.is_none() && theirs.is_none(),
@@ -306,7 +306,7 @@ impl Message {
 
     /// Makes this an empty message.
     #[inline(always)]
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.clear_body();
         if let Some(metadata) = self.metadata.take() {
             metadata::release(metadata);
@@ -442,7 +442,7 @@ impl Message {
     /// Returns the body, if it is shorter than `limit` and no thread may be waiting for it to be
     /// freed.
     #[inline(always)]
-    pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
+    pub fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
         let (data, len) = match self.tag {
             INLINE => ((&raw const self.body).cast::<u8>(), usize::from(self.inline_len)),
             // SAFETY: the tag says that this view is live.
@@ -525,7 +525,7 @@ impl Message {
     }
 
     /// Sets [`Message::group`] to an existing name.
-    pub(crate) fn share_group(&mut self, group: Arc<CString>) {
+    pub fn share_group(&mut self, group: Arc<CString>) {
         self.group = Some(group);
     }
 

@@ -48,7 +48,7 @@ impl Metadata {
     }
 
     /// True if there are no properties and no descriptor.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.encoded.is_empty() && self.source_fd.is_none()
     }
 
@@ -84,7 +84,7 @@ impl Metadata {
 const MAX_PEER_BYTES: usize = 8 * 1024;
 
 /// Returns the peer's own properties that are kept. A property without room is dropped as a whole.
-pub(crate) fn limit_properties<'a, I>(properties: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
+pub fn limit_properties<'a, I>(properties: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
 where
     I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
 {

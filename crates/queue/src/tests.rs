@@ -12,11 +12,11 @@ mod outbound;
 
 use super::filler::copy;
 use super::*;
-use crate::error::NoMemory;
 use crate::message::Message;
 use std::ffi::c_void;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tautline_mem::reserve::NoMemory;
 use tautline_proto::frame::{self, COMMAND, MORE};
 
 /// Returns `len` bytes that differ by position and by seed.

@@ -291,7 +291,7 @@ impl Drop for Handle {
 
 /// Reads the counters of a chain from any thread, even after both ends are gone. A probe does not
 /// keep the contents of the chain alive.
-pub(crate) struct Probe(NonNull<SharedChain>);
+pub struct Probe(NonNull<SharedChain>);
 
 // SAFETY: it reads atomics, in memory that lives as long as the probe.
 unsafe impl Send for Probe {}
@@ -318,22 +318,26 @@ impl Drop for Probe {
 /// The counters of a chain. Bytes are those of whole frames, with their headers. A finished parcel
 /// counts with its size on the wire, a queued parcel with its size in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ChainCounts {
-    /// Messages and bytes that the producer published, or that bypassed the chain.
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-    /// Messages and bytes that were published and not credited by the consumer.
-    pub(crate) queued: u64,
-    pub(crate) queued_bytes: u64,
-    /// Dropped messages, see [`ProducerCounters`]. The next two counters are also described there.
-    pub(crate) dropped: u64,
-    pub(crate) full: u64,
-    pub(crate) limit: u64,
+pub struct ChainCounts {
+    /// Messages that the producer published, or that bypassed the chain.
+    pub messages: u64,
+    /// Bytes of these messages.
+    pub bytes: u64,
+    /// Messages that were published and not credited by the consumer.
+    pub queued: u64,
+    /// Bytes of these messages.
+    pub queued_bytes: u64,
+    /// Messages dropped because there was no room or no memory.
+    pub dropped: u64,
+    /// Number of times that the producer found the queue full and tried to make room.
+    pub full: u64,
+    /// Limit for messages in the queue. 0 for unlimited.
+    pub limit: u64,
 }
 
 impl Probe {
     /// Returns the current counters. Concurrent changes may or may not be included.
-    pub(crate) fn counts(&self) -> ChainCounts {
+    pub fn counts(&self) -> ChainCounts {
         // SAFETY: a probe is one of the holders.
         let shared = unsafe { self.0.as_ref() };
         // Acquire, the consumer's counts first: pairs with the Release in `Consumer::credit`. The

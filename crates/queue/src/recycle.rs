@@ -52,6 +52,8 @@ impl RecycleRing {
         if buffer.is_null() {
             return None;
         }
+        // Relaxed: own: only this end empties a place. If the consumer sees this late, it frees a
+        // segment.
         place.store(std::ptr::null_mut(), Ordering::Relaxed);
         *turn = turn.wrapping_add(1);
         Some(buffer)
@@ -63,6 +65,7 @@ impl RecycleRing {
     /// Both sides are gone. To be called once.
     pub(super) unsafe fn free_all(&self) {
         for place in &self.places {
+            // Relaxed: alone.
             let buffer = place.load(Ordering::Relaxed);
             if !buffer.is_null() {
                 // SAFETY: a segment in the ring belongs to the ring alone.

@@ -1,6 +1,7 @@
 //! Tests of `LatestMessage` and `Inbox`.
 
 use super::*;
+use crate::handoff::inbox::{Inbox, Unpark};
 use std::sync::{Arc, Condvar, Mutex};
 
 #[test]

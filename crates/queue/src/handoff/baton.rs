@@ -39,7 +39,7 @@ const GLANCE: u32 = 5;
 const MISSED: u32 = 6;
 
 /// Operations that the baton needs from its environment.
-pub(crate) trait Surroundings {
+pub trait Surroundings {
     /// Makes the reactor notify the I/O thread, once, when a connection has bytes to read.
     fn arm(&self);
     /// Cancels `arm`.
@@ -54,7 +54,7 @@ pub(crate) trait Surroundings {
 
 /// Result of [`Baton::io_tick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tick {
+pub enum Tick {
     /// The I/O thread has taken the baton, and must read and then call `io_leave`.
     Taken,
     /// The owner has read since the last tick. The I/O thread checks again at the next tick.
@@ -65,7 +65,7 @@ pub(crate) enum Tick {
 
 /// The word, and the number of times that the owner has taken it.
 #[derive(Debug)]
-pub(crate) struct Baton {
+pub struct Baton {
     // Relaxed: look, for the loads and for exchanges that fail: the exchange that succeeds decides,
     // and it has the ordering.
     word: AtomicU32,
@@ -75,14 +75,14 @@ pub(crate) struct Baton {
 
 impl Baton {
     /// Returns a baton without a holder. The caller arms the registration.
-    pub(crate) fn armed() -> Self {
+    pub fn armed() -> Self {
         Baton { word: AtomicU32::new(ARMED), epoch: AtomicU32::new(0) }
     }
 
     /// Takes the baton for the owner. The owner must then look at its inbound queues again before
     /// it sleeps, because the I/O thread may have filled them until this moment.
     #[inline]
-    pub(crate) fn acquire(&self, around: &impl Surroundings) {
+    pub fn acquire(&self, around: &impl Surroundings) {
         self.epoch.store(self.epoch.load(Relaxed).wrapping_add(1), Relaxed);
         if self.word.compare_exchange(KEPT, OWNER, Acquire, Relaxed).is_err() {
             self.acquire_slow(around);
@@ -123,7 +123,7 @@ impl Baton {
     /// Called when the owner leaves. The owner keeps the baton. If the owner stays away, the tick
     /// gives the baton to the I/O thread.
     #[inline]
-    pub(crate) fn release(&self, tick_on: &AtomicBool, around: &impl Surroundings) {
+    pub fn release(&self, tick_on: &AtomicBool, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that takes the baton next.
         self.word.store(KEPT, Release);
         // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sides sees the
@@ -137,7 +137,7 @@ impl Baton {
 
     /// Called when the owner leaves, for owners that wait on ZMQ_FD. The I/O thread listens at
     /// once.
-    pub(crate) fn release_armed(&self, around: &impl Surroundings) {
+    pub fn release_armed(&self, around: &impl Surroundings) {
         self.word.store(ARMED, Release);
         // After the store: an earlier event would be taken for stale, and the registration is
         // one-shot.
@@ -147,12 +147,12 @@ impl Baton {
     /// Called by an owner for which the I/O thread listens. Returns true if no other thread is
     /// reading now. The owner may then read the available bytes, and must call `end_glance`
     /// afterwards.
-    pub(crate) fn glance(&self) -> bool {
+    pub fn glance(&self) -> bool {
         self.word.compare_exchange(ARMED, GLANCE, Acquire, Relaxed).is_ok()
     }
 
     /// Ends the owner's glance after it has read.
-    pub(crate) fn end_glance(&self, around: &impl Surroundings) {
+    pub fn end_glance(&self, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that reads next.
         if self.word.compare_exchange(GLANCE, ARMED, Release, Relaxed).is_err() {
             self.release_armed(around);
@@ -161,7 +161,7 @@ impl Baton {
 
     /// Called by the I/O thread when the registration has fired. Returns false if the event is
     /// stale because another thread reads.
-    pub(crate) fn io_event(&self) -> bool {
+    pub fn io_event(&self) -> bool {
         loop {
             if self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok() {
                 return true;
@@ -177,19 +177,18 @@ impl Baton {
 
     /// I/O thread: true if the owner wants the baton, so that the I/O thread should stop reading
     /// soon.
-    pub(crate) fn io_wanted(&self) -> bool {
+    pub fn io_wanted(&self) -> bool {
         self.word.load(Relaxed) == IO_WANTED
     }
 
     /// True if the I/O thread holds the baton.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn io_reads(&self) -> bool {
+    pub fn io_reads(&self) -> bool {
         matches!(self.word.load(Relaxed), IO | IO_WANTED)
     }
 
     /// Ends the I/O thread's reading: it listens again, or hands the baton over to the waiting
     /// owner.
-    pub(crate) fn io_leave(&self, around: &impl Surroundings) {
+    pub fn io_leave(&self, around: &impl Surroundings) {
         if self.word.load(Relaxed) == IO {
             around.arm();
             // Release pairs with the owner's Acquire in `acquire_slow`.
@@ -204,7 +203,7 @@ impl Baton {
 
     /// Called by the I/O thread once a tick. Takes the baton if the owner has not returned since
     /// the tick before. `seen` is the caller's memory of the epoch.
-    pub(crate) fn io_tick(&self, seen: &mut u32) -> Tick {
+    pub fn io_tick(&self, seen: &mut u32) -> Tick {
         let epoch = self.epoch.load(Relaxed);
         let word = self.word.load(Acquire);
         if word != KEPT {
@@ -221,14 +220,14 @@ impl Baton {
 
     /// Called by the I/O thread after it has switched its tick off and cleared `tick_on`. Returns
     /// true if the tick must still watch an owner.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.word.load(SeqCst) == KEPT
     }
 }
 
 /// Ends the I/O thread's periodic tick unless a baton is kept. The timer must already be off.
 /// Returns true if the tick must continue.
-pub(crate) fn end_tick(tick_on: &AtomicBool, mut any_kept: impl FnMut() -> bool) -> bool {
+pub fn end_tick(tick_on: &AtomicBool, mut any_kept: impl FnMut() -> bool) -> bool {
     tick_on.store(false, SeqCst);
     // Pairs with the fence in `release`.
     fence(SeqCst);

@@ -29,32 +29,32 @@ use std::time::Duration;
 /// True while the I/O thread will visit the chore. One mark for each chore.
 // Relaxed: fence, by `is_set` and `release`; the swaps decide.
 #[derive(Debug)]
-pub(crate) struct Mark(AtomicBool);
+pub struct Mark(AtomicBool);
 
 impl Mark {
     /// Returns a cleared mark.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Mark(AtomicBool::new(false))
     }
 
     /// Called by the owner after publishing. True if the I/O thread will still see the published
     /// message.
     #[inline]
-    pub(crate) fn is_set(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         // Store (the published message), then load: pairs with the heavy barrier in `release`.
         barrier_light();
         self.0.load(Relaxed)
     }
 
     /// Sets the mark. Returns true if it was not set; the caller then hands the chore over.
-    pub(crate) fn set(&self) -> bool {
+    pub fn set(&self) -> bool {
         !self.0.swap(true, AcqRel)
     }
 
     /// Called by the owner after publishing. Returns true if the caller must hand the chore over.
     /// One load if the I/O thread will visit anyway.
     #[inline]
-    pub(crate) fn claim_handover(&self) -> bool {
+    pub fn claim_handover(&self) -> bool {
         !self.is_set() && self.set()
     }
 }
@@ -62,18 +62,18 @@ impl Mark {
 /// True if the I/O thread has released a chore since the owner's last call of `take`.
 // Relaxed: fence, by `take` and `release`; the swap decides which call takes it.
 #[derive(Debug)]
-pub(crate) struct Hint(AtomicBool);
+pub struct Hint(AtomicBool);
 
 impl Hint {
     /// Returns a cleared hint.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Hint(AtomicBool::new(false))
     }
 
     /// Called by the owner after publishing. Returns true if the I/O thread has released the chore,
     /// and clears the hint. One load if it is not set.
     #[inline]
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         // Store (the published message), then load: pairs with the heavy barrier in `release`.
         barrier_light();
         // Acquire pairs with the swap in `give`: the mark is seen cleared.
@@ -81,14 +81,14 @@ impl Hint {
     }
 
     /// Sets the hint, so that the owner checks its next message.
-    pub(crate) fn give(&self) {
+    pub fn give(&self) {
         // A swap, as in `release`.
         self.0.swap(true, AcqRel);
     }
 }
 
 /// Work that an owner leaves to the I/O thread.
-pub(crate) trait Chore {
+pub trait Chore {
     /// Returns the mark of the chore.
     fn mark(&self) -> &Mark;
     /// Gives the hint, if the owner uses one.
@@ -96,7 +96,7 @@ pub(crate) trait Chore {
 }
 
 /// A chore that the I/O thread visits at a given time.
-pub(crate) trait ScheduledChore: Send + Sync {
+pub trait ScheduledChore: Send + Sync {
     /// Called by the I/O thread to do the work. Returns the time until the next visit. `None` if
     /// the I/O thread has released the chore.
     fn run(&self) -> Option<Duration>;
@@ -105,7 +105,7 @@ pub(crate) trait ScheduledChore: Send + Sync {
 /// Called by the I/O thread to release these chores: it will not visit them again. Afterwards the
 /// caller sees all messages that the owners published before they could see the release, and must
 /// look once more. A heavy barrier takes some microseconds; one barrier is enough for all chores.
-pub(crate) fn release<T: Chore>(chores: &[T]) {
+pub fn release<T: Chore>(chores: &[T]) {
     if chores.is_empty() {
         return;
     }
@@ -115,7 +115,7 @@ pub(crate) fn release<T: Chore>(chores: &[T]) {
 
 /// Called by the I/O thread to release this chore without a last look, because another event will
 /// make it write the queued bytes.
-pub(crate) fn release_unchecked<T: Chore>(chore: &T) {
+pub fn release_unchecked<T: Chore>(chore: &T) {
     // A swap, not a store: loom lets the swaps of both sides pass over a store between them.
     chore.mark().0.swap(false, AcqRel);
     chore.give_hint();
@@ -145,61 +145,61 @@ struct ChoreListState<T> {
 
 /// Result of adding a chore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Added {
+pub struct Added {
     /// True if the I/O thread has no work from this list. The caller must notify it.
-    pub(crate) wake: bool,
+    pub wake: bool,
     /// The round in which the I/O thread will visit.
-    pub(crate) round: u32,
+    pub round: u32,
 }
 
 /// List of chores that the I/O thread has not taken yet.
-pub(crate) struct Chores<T>(Mutex<ChoreListState<T>>);
+pub struct Chores<T>(Mutex<ChoreListState<T>>);
 
 impl<T> Chores<T> {
     /// Returns an empty list. Its first addition must notify the I/O thread.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let state = ChoreListState { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
         Chores(Mutex::new(state))
     }
 
     /// Adds a chore that the caller has just marked. Any thread may call it.
-    pub(crate) fn add(&self, item: T) -> Added {
+    pub fn add(&self, item: T) -> Added {
         let mut state = lock(&self.0);
         state.items.push(item);
         Added { wake: !std::mem::replace(&mut state.awake, true), round: state.round }
     }
 
     /// True if the I/O thread has no work from this list, or will find no new chores.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         !lock(&self.0).awake
     }
 
     /// Returns the number of chores that wait for the next round.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         lock(&self.0).items.len()
     }
 
     /// Asks for the waiting chores to be done now. Returns true if the caller must notify the I/O
     /// thread. Any thread may call it.
-    pub(crate) fn hurry(&self) -> bool {
+    pub fn hurry(&self) -> bool {
         let mut state = lock(&self.0);
         let first = state.awake && !std::mem::replace(&mut state.hurried, true);
         first && state.waits
     }
 
     /// I/O thread: true if a thread has called `hurry` since the last call.
-    pub(crate) fn is_hurried(&self) -> bool {
+    pub fn is_hurried(&self) -> bool {
         std::mem::take(&mut lock(&self.0).hurried)
     }
 
     /// I/O thread: notes that it continues. Until it waits again, `hurry` need not notify it.
-    pub(crate) fn go_on(&self) {
+    pub fn go_on(&self) {
         lock(&self.0).waits = false;
     }
 
     /// I/O thread: starts to wait for some time before it continues. Returns false if it must
     /// continue now because of a hurry.
-    pub(crate) fn wait(&self) -> bool {
+    pub fn wait(&self) -> bool {
         let mut state = lock(&self.0);
         state.waits = !std::mem::take(&mut state.hurried);
         state.waits
@@ -207,7 +207,7 @@ impl<T> Chores<T> {
 
     /// I/O thread: adds all chores to `out`, which holds its remaining work. Returns false if `out`
     /// stays empty; the next addition then notifies the I/O thread.
-    pub(crate) fn take(&self, out: &mut Vec<T>) -> bool {
+    pub fn take(&self, out: &mut Vec<T>) -> bool {
         let mut state = lock(&self.0);
         if state.items.is_empty() {
             state.awake = !out.is_empty();
