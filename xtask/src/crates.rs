@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/policy", &[]),
     ("crates/names", &["tautline-policy"]),
     ("crates/queue", &["tautline-io", "tautline-mem", "tautline-proto"]),
+    ("crates/timing", &["tautline-mem"]),
     (
         "crates/core",
         &[
@@ -22,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-io",
             "tautline-mem",
             "tautline-queue",
+            "tautline-timing",
             "tautline-observe",
             "tautline-policy",
             "tautline-names",

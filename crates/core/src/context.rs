@@ -9,7 +9,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::ablation::{Rule, is_disabled};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 #[cfg(feature = "names")]
@@ -17,10 +16,10 @@ use crate::directory::Directory;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
 use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
 use crate::stderr_report::report_and_wait;
-use crate::timing::idle;
 use crate::transport::{self, ResolvedAddress};
 use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
@@ -39,6 +38,7 @@ use tautline_queue::handoff::inbox::Inbox;
 use tautline_queue::sync::atomic::AtomicU64;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::rules::{Rule, is_disabled};
 
 /// Time limit for closed sockets to disappear after their linger time was cut. Normally a moment is
 /// enough; the limit is long because a machine may be overloaded.
@@ -161,6 +161,7 @@ impl Context {
         if is_disabled(Rule::Circulation) {
             tautline_mem::blocks::set_circulation(false);
         }
+        tautline_timing::set_clock(clock::nanos_to_ticks);
         idle::spin_us();
         transport::read_environment();
         fork::start_counting();

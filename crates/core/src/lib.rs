@@ -25,7 +25,6 @@
 
 #![forbid(unsafe_code)]
 
-mod ablation;
 mod conn;
 mod context;
 #[cfg(feature = "names")]
@@ -36,6 +35,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod idle;
 mod monitor;
 mod options;
 mod pattern;
@@ -46,7 +46,6 @@ pub mod proxy;
 mod shared;
 mod socket;
 mod stderr_report;
-mod timing;
 mod transport;
 mod version;
 mod wait;

@@ -79,6 +79,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "-p",
         "tautline-queue",
         "-p",
+        "tautline-timing",
+        "-p",
         "tautline-core",
         "--lib",
         "--no-fail-fast",

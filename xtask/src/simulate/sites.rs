@@ -9,8 +9,9 @@ use std::path::Path;
 use crate::scan::{self, Source};
 
 /// Folders and files that are changed: the layers between a pattern and the system.
-const PARTS: [(&str, &[&str]); 2] = [
-    ("crates/core/src", &["conn/", "driver/", "pipe/", "pipe.rs", "timing/"]),
+const PARTS: [(&str, &[&str]); 3] = [
+    ("crates/core/src", &["conn/", "driver/", "pipe/", "pipe.rs"]),
+    ("crates/timing/src", &[""]),
     // Not the messages and `sync`.
     (
         "crates/queue/src",

@@ -8,7 +8,6 @@ use super::intake::{Intake, Newest, PeerRequests, ReadOutcome, Sink};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, FrameSource, Pump};
 use super::reader::Reader;
-use crate::ablation::{Rule, is_disabled};
 use crate::options::Options;
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
@@ -18,6 +17,7 @@ use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, 
 use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use tautline_queue::sync::{Arc, Mutex, lock, try_lock};
 use tautline_queue::{self as queue, FrameReader, FrameWriter, LatestMessage, LogReader};
+use tautline_timing::rules::{Rule, is_disabled};
 
 mod control;
 mod deferred;

@@ -7,11 +7,11 @@
 //! faster, and publishing a message is always quick.
 
 use super::{Connection, IoSide};
-use crate::timing::rounds;
 use std::time::{Duration, Instant};
 use tautline_queue::LogLength;
 use tautline_queue::handoff::chore::{self, Chore, Mark, ScheduledChore};
 use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::rounds;
 
 /// The connections that read one log.
 pub(crate) struct LogReaders {

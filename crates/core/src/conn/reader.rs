@@ -9,15 +9,14 @@
 //! each message that is taken. If an owner reads its only connection again and again, that
 //! connection therefore stands *apart*: it is not registered until another thread must listen.
 
-use crate::ablation::{Rule, is_disabled};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+use tautline_timing::rules::{Rule, is_disabled};
 
 use super::Connection;
 use super::intake::ReadOutcome;
 use super::link::{SetKeeper, SocketInbox};
-use crate::timing::RARE_INTERVAL;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
@@ -28,6 +27,7 @@ use tautline_queue::handoff::registration::Registration;
 use tautline_queue::sync::atomic::AtomicU32;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::RARE_INTERVAL;
 
 mod members;
 

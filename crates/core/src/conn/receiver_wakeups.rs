@@ -9,12 +9,12 @@
 
 use super::IoSide;
 use super::inproc::Doorbell;
-use crate::timing::{WAKE, supervisor::FOLLOW_UP_CHECK_NS};
 use std::time::Duration;
 use tautline_queue::handoff::chore::{self, Chore, Hint, Mark, ScheduledChore};
 use tautline_queue::sync::atomic::AtomicU32;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::{WAKE, supervisor::FOLLOW_UP_CHECK_NS};
 
 /// Delays of the timer: `FIRST` for the first visit, `BUSY` between visits while the owner is at
 /// work.

@@ -10,10 +10,10 @@
 //! owner that goes to sleep ends the rest, because it will send no more messages for now.
 
 use crate::conn::{Connection, Flushed};
-use crate::timing::{RARE_INTERVAL, SEGMENT, rounds};
 use std::time::{Duration, Instant};
 use tautline_queue::handoff::chore::{self, Added, Chore, Chores, Mark};
 use tautline_queue::sync::Arc;
+use tautline_timing::{RARE_INTERVAL, SEGMENT, rounds};
 
 /// Maximum number of bytes of one connection in one round.
 const MOST_BYTES: u64 = 4 * SEGMENT as u64;

@@ -23,25 +23,25 @@
 //! outputs are decisions. Each pipe has one rule.
 
 use super::bursts::Bursts;
-pub(crate) use super::bursts::Deferred;
+pub use super::bursts::Deferred;
 use super::pace::{Pace, weigh};
 use super::write_time::{self, current};
 use super::{LULL_NS, RARE_INTERVAL, SEGMENT, WAKE, supervisor};
-use crate::ablation::{Rule, is_disabled};
+use crate::rules::{Rule, is_disabled};
 use std::sync::OnceLock;
 
 /// Number of pending bytes that always justifies a write: one segment without the headers. A few
 /// bytes more would need a second segment, which costs as much again except for the copying.
-pub(crate) const FULL_BYTES: u64 = SEGMENT as u64 - 256;
+pub const FULL_BYTES: u64 = SEGMENT as u64 - 256;
 
 /// True if `pending` bytes are a full write: another message of `len` bytes would not fit into the
 /// same segment.
-pub(crate) fn is_full_write(pending: u64, len: usize) -> bool {
+pub fn is_full_write(pending: u64, len: usize) -> bool {
     pending + framed(len) > FULL_BYTES
 }
 
 /// Size on the wire of a message with one part, in bytes.
-pub(crate) fn framed(len: usize) -> u64 {
+pub fn framed(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Times {
 pub(super) fn times() -> &'static Times {
     static TIMES: OnceLock<Times> = OnceLock::new();
     TIMES.get_or_init(|| {
-        let ticks = tautline_io::clock::nanos_to_ticks;
+        let ticks = crate::clock::nanos_to_ticks;
         Times {
             least: ticks(1_000),
             longest: ticks(WAKE / 2),
@@ -106,7 +106,7 @@ pub(super) fn times() -> &'static Times {
 
 /// Action after a message was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Write now.
     Flush,
     /// Leave the message queued. The value names the thread that will write it.
@@ -116,7 +116,7 @@ pub(crate) enum Decision {
 /// State of the rule for one pipe. The fields that each message touches come first.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(crate) struct FlushRule {
+pub struct FlushRule {
     /// Messages since the last flush.
     unflushed_messages: u32,
     /// Count of messages at which the rule looks at the clock next.
@@ -142,20 +142,20 @@ pub(crate) struct FlushRule {
 impl FlushRule {
     /// Counts a published message. Returns true if the caller must call [`FlushRule::decide`].
     #[inline]
-    pub(crate) fn count(&mut self) -> bool {
+    pub fn count(&mut self) -> bool {
         self.unflushed_messages += 1;
         self.unflushed_messages >= self.next
     }
 
     /// Returns the number of messages since the last flush, or since the sweep last took over.
     #[inline]
-    pub(crate) fn count_so_far(&self) -> u32 {
+    pub fn count_so_far(&self) -> u32 {
         self.unflushed_messages
     }
 
     /// Decides at time `now` (ticks), with `pending` bytes queued. The last message has `len`
     /// bytes. If `reply` is set, a peer waits for it.
-    pub(crate) fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
+    pub fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
         if reply && self.unflushed_messages == 1 && self.time_left(now, true) == 0 {
             // The peer waits, and this message teaches the rule no new facts.
             return Decision::Flush;
@@ -244,7 +244,7 @@ impl FlushRule {
 
     /// Decides at time `now` (ticks), after a batch was queued without a look at its messages. The
     /// batch is written at once, unless earlier batches came so quickly that they form a stream.
-    pub(crate) fn end_batch(&mut self, now: u64) -> Decision {
+    pub fn end_batch(&mut self, now: u64) -> Decision {
         self.take_write_time();
         self.seen = now;
         self.bursts.batch(now, self.last);
@@ -257,7 +257,7 @@ impl FlushRule {
 
     /// Notes a flush from `start` to `end` (ticks). `drained` is false if the kernel did not take
     /// all bytes.
-    pub(crate) fn record_flush(&mut self, start: u64, end: u64, drained: bool) {
+    pub fn record_flush(&mut self, start: u64, end: u64, drained: bool) {
         write_time::write(start, end);
         let took = end.saturating_sub(start);
         self.cost = match self.cost {
@@ -271,12 +271,12 @@ impl FlushRule {
     }
 
     /// True if messages were published since the last flush.
-    pub(crate) fn has_unflushed(&self) -> bool {
+    pub fn has_unflushed(&self) -> bool {
         self.unflushed_messages > 0
     }
 
     /// Returns the duration of the last flush in ticks.
-    pub(crate) fn last_took(&self) -> u64 {
+    pub fn last_took(&self) -> u64 {
         self.flush_ticks
     }
 
@@ -290,25 +290,25 @@ impl FlushRule {
     }
 
     /// Asks again after `messages` more messages, because the last decision does not hold for them.
-    pub(crate) fn ask_after(&mut self, messages: u32) {
+    pub fn ask_after(&mut self, messages: u32) {
         self.next = self.unflushed_messages.saturating_add(messages);
     }
 
     /// Notes that the sweep takes over the queued bytes. The next message asks again.
-    pub(crate) fn record_sweep(&mut self) {
+    pub fn record_sweep(&mut self) {
         self.restart(1);
     }
 
     /// Notes that something delayed the owner from the last decision until `now`. The delay is not
     /// a lull.
-    pub(crate) fn resume(&mut self, now: u64) {
+    pub fn resume(&mut self, now: u64) {
         write_time::delegate(now.saturating_sub(self.seen));
         self.bursts.resume(now);
     }
 
     /// Notes that this thread wrote no bytes, because another thread is writing or the stream is
     /// missing. The next message asks again.
-    pub(crate) fn record_no_write(&mut self) {
+    pub fn record_no_write(&mut self) {
         self.restart(1);
     }
 }

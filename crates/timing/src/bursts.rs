@@ -4,7 +4,7 @@
 use super::HABIT;
 use super::flush::times;
 use super::write_time::current;
-use crate::ablation::{Rule, is_disabled};
+use crate::rules::{Rule, is_disabled};
 
 /// After this many correctly predicted bursts in a row, the next burst may be held. If that burst
 /// is shorter than predicted, even its first message waits for the I/O thread.
@@ -151,7 +151,7 @@ impl Bursts {
 
 /// The thread that will write a message that stays queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deferred {
+pub enum Deferred {
     /// The sender, with the last message of the burst. The watch should check from time to time.
     Predicted,
     /// The sender, before its thread waits.

@@ -1,5 +1,6 @@
-//! Timing rules: when to write, and when to check queued bytes. The rules are pure: inputs are
-//! times in clock ticks, outputs are decisions.
+//! Timing rules: when to write, when to check queued bytes, and when to spin, rest or sleep. The
+//! rules are pure: inputs are times in clock ticks, outputs are decisions. This crate makes no
+//! system calls and reads no clock.
 //!
 //! The principle: *writing may take a share of a thread's time*. The first message after a lull and
 //! a reply leave at once. A known burst leaves as a whole. All other messages wait for more
@@ -9,34 +10,43 @@
 //! the cost of waking another thread cannot be measured. The constant [`WAKE`] stands for it, and
 //! the times of the rules are parts and multiples of `WAKE`.
 
-pub(crate) mod bursts;
-pub(crate) mod crowd;
-pub(crate) mod flush;
-pub(crate) mod idle;
+#![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
+// An internal crate: no caller needs these.
+#![allow(clippy::new_without_default)]
+
+mod bursts;
+mod clock;
+pub mod crowd;
+pub mod flush;
+pub mod idle;
 mod pace;
-pub(crate) mod rounds;
-pub(crate) mod supervisor;
-pub(crate) mod wait_habit;
-pub(crate) mod write_time;
+pub mod rounds;
+pub mod rules;
+pub mod supervisor;
+pub mod wait_habit;
+pub mod write_time;
+
+pub use clock::set_clock;
 
 /// Time to put a thread to sleep and wake it again, in nanoseconds. About 20 µs if the system wakes
 /// the thread on another core, on the processors of the last ten years. Three times follow from it:
 /// how long a thread spins before it sleeps, how long a message waits for others, and the pause
 /// that ends a burst.
-pub(crate) const WAKE: u64 = 20_000;
+pub const WAKE: u64 = 20_000;
 /// Approximate time slice of a scheduler, in nanoseconds. No rest that saves time is longer, and
 /// events that are further apart are unrelated.
-pub(crate) const SLICE: u64 = 10_000_000;
+pub const SLICE: u64 = 10_000_000;
 /// Length of a pause, in nanoseconds, that shows that a program is idle and not just delayed.
-pub(crate) const LULL_NS: u64 = 1_000_000;
+pub const LULL_NS: u64 = 1_000_000;
 /// A step that costs as much as a hundred messages runs for one message in this many, or may use
 /// one part in this many of a thread's time.
-pub(crate) const RARE_INTERVAL: u32 = 64;
+pub const RARE_INTERVAL: u32 = 64;
 /// A pattern that repeats this many times in a row is expected to continue.
-pub(crate) const HABIT: u8 = 8;
+pub const HABIT: u8 = 8;
 /// Bytes that a system hands to a network interface at a time. The length field of an IP packet has
 /// 16 bits.
-pub(crate) const SEGMENT: usize = 64 * 1024;
+pub const SEGMENT: usize = 64 * 1024;
 
 #[cfg(test)]
 mod sim;

@@ -7,7 +7,7 @@ macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
         /// A rule that can be left out.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Rule {
+        pub enum Rule {
             $($(#[$doc])* $rule,)*
         }
 
@@ -64,14 +64,14 @@ rules! {
 /// True if `rule` is left out.
 #[cfg(not(feature = "ablation"))]
 #[inline(always)]
-pub(crate) const fn is_disabled(_: Rule) -> bool {
+pub const fn is_disabled(_: Rule) -> bool {
     false
 }
 
 /// True if `rule` is left out.
 #[cfg(feature = "ablation")]
 #[inline]
-pub(crate) fn is_disabled(rule: Rule) -> bool {
+pub fn is_disabled(rule: Rule) -> bool {
     static OUT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     let out = *OUT.get_or_init(|| mask(&std::env::var("TAUT_WITHOUT").unwrap_or_default()));
     out >> rule as u32 & 1 != 0

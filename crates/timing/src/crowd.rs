@@ -7,7 +7,7 @@
 //! resource. `Pipe` notes its flushes here, and asks this rule before the flush rule (`flush`).
 
 use super::flush::times;
-use crate::ablation::{Rule, is_disabled};
+use crate::rules::{Rule, is_disabled};
 use std::cell::Cell;
 
 /// Up to this number of connections do not form a crowd.
@@ -106,13 +106,13 @@ fn change<R>(with: impl FnOnce(&mut Crowd) -> R) -> R {
 
 /// True if this thread sends to a crowd and leaves its messages to the sweep.
 #[inline]
-pub(crate) fn is_active() -> bool {
+pub fn is_active() -> bool {
     IS_CROWD.get()
 }
 
 /// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
 /// to reply.
-pub(crate) fn record_flush(connection: usize, start: u64, end: u64) {
+pub fn record_flush(connection: usize, start: u64, end: u64) {
     if !is_disabled(Rule::Crowd) {
         change(|crowd| crowd.record_flush(connection, start, end));
     }
@@ -120,12 +120,12 @@ pub(crate) fn record_flush(connection: usize, start: u64, end: u64) {
 
 /// Called when this thread has a message for an unmarked connection. Returns true if the sweep
 /// still writes it.
-pub(crate) fn should_continue(now: u64, sweeper_idle: bool) -> bool {
+pub fn should_continue(now: u64, sweeper_idle: bool) -> bool {
     change(|crowd| crowd.should_continue(now, sweeper_idle))
 }
 
 /// Notes that this thread has marked a connection for this round of the sweep.
-pub(crate) fn record_mark(round: u32) {
+pub fn record_mark(round: u32) {
     change(|crowd| crowd.record_mark(round));
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn us(n: u64) -> u64 {
-        tautline_io::clock::nanos_to_ticks(n * 1000)
+        crate::clock::nanos_to_ticks(n * 1000)
     }
 
     fn crowded() -> Crowd {

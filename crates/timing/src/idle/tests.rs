@@ -3,10 +3,6 @@ use super::*;
 const TIMES: Times =
     Times { spin: 20, avoidable_sleep: 200, preempted_yield: 5, high_loss: 150, most: 4000, cores: 2 };
 
-fn losses() -> YieldLosses {
-    YieldLosses { paid: AtomicU64::new(0), no_spin_before: AtomicU64::new(0) }
-}
-
 #[test]
 fn failed_spins_stop_spinning_until_a_short_sleep() {
     let mut vain = FailedSpins(0);
@@ -27,7 +23,7 @@ fn failed_spins_stop_spinning_until_a_short_sleep() {
 
 /// Returns the ticks lost in a million ticks if each look costs `away`.
 fn lost(away: u64, starved: bool) -> u64 {
-    let losses = losses();
+    let losses = YieldLosses::new();
     let (mut now, mut lost) = (0, 0);
     while now < 1_000_000 {
         if losses.allow(now) {
@@ -58,7 +54,7 @@ fn a_peer_on_the_same_core_is_waited_for() {
 
 #[test]
 fn rare_yield_losses_do_not_stop_spinning() {
-    let losses = losses();
+    let losses = YieldLosses::new();
     for round in 1..1000 {
         let now = round * 50 * u64::from(RARE_INTERVAL);
         losses.add(now, 45, &TIMES, || panic!("the rule must not count the runnable threads"));
@@ -67,11 +63,11 @@ fn rare_yield_losses_do_not_stop_spinning() {
 }
 
 fn ticks(nanos: u64) -> u64 {
-    clock::nanos_to_ticks(nanos)
+    nanos_to_ticks(nanos)
 }
 
 /// Waits `waits` times, `gap` nanoseconds apart, with `batch` messages each. Returns the pauses.
-fn stream(pause: &mut Pause, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
+fn stream(pause: &mut PauseRule, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
     (0..waits)
         .map(|_| {
             let now = pause.last + ticks(gap);
@@ -84,7 +80,7 @@ fn stream(pause: &mut Pause, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
 
 #[test]
 fn pauses_grow_in_a_stream_and_stop_when_they_bring_nothing() {
-    let mut pause = Pause::new();
+    let mut pause = PauseRule::new();
     let (first, long) = (ticks(FIRST_NS), ticks(LONG_NS));
     assert_eq!(stream(&mut pause, 3, 100, 1), [0; 3]);
     assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
@@ -99,7 +95,7 @@ fn pauses_grow_in_a_stream_and_stop_when_they_bring_nothing() {
 
 #[test]
 fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
-    let mut pause = Pause::new();
+    let mut pause = PauseRule::new();
     stream(&mut pause, 4, 100, 1);
     let dense = |pause: u64| pause.div_ceil(ticks(DENSE_NS));
     while pause.ticks < ticks(WAKE) {
@@ -110,23 +106,9 @@ fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
     assert_eq!(stream(&mut pause, 1, 100, sparse), [ticks(LONG_NS)]);
 }
 
-/// Returns the length of the longest pause if each look finds `count` more messages.
-fn longest(count: u64) -> u64 {
-    let mut pause = Pause { ticks: ticks(WAKE), last: clock::ticks(), ..Pause::new() };
-    let all = Cell::new(0);
-    assert!(pause.pause_before_wait(1 << 40, 0, || all.replace(all.get() + count)));
-    pause.ticks
-}
-
-#[test]
-fn a_long_pause_goes_on_only_while_messages_come() {
-    assert_eq!(longest(1), ticks(WAKE));
-    assert_eq!(longest(0), ticks(LONG_NS));
-}
-
 #[test]
 fn no_pause_for_messages_that_come_one_by_one_or_are_answered() {
-    let mut pause = Pause::new();
+    let mut pause = PauseRule::new();
     assert_eq!(stream(&mut pause, 100, 1000, 1), [0; 100]);
     for sent in 1..100 {
         let now = pause.last + ticks(100);

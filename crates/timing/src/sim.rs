@@ -15,7 +15,7 @@ use super::bursts::Deferred;
 use super::flush::{Decision, FlushRule};
 use super::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, NextWrite, OwnerActivity, SupervisorRound};
 use super::write_time;
-use tautline_io::clock::nanos_to_ticks;
+use crate::clock::nanos_to_ticks;
 
 /// Behaviour and costs of the system, in nanoseconds.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@
 
 use super::flush::FULL_BYTES;
 use super::{SLICE, WAKE, supervisor};
-use crate::ablation::{Rule, is_disabled};
+use crate::rules::{Rule, is_disabled};
 use std::time::Duration;
 
 /// Shortest rest of the sweep. If the rest would be shorter, the next round begins at once, because
@@ -26,12 +26,7 @@ fn pause_after(took: Duration) -> Duration {
 
 /// Returns the sweep's rest after a round of `took` that wrote `bytes` bytes of `connections`
 /// connections. `waiting` of them have new bytes by now.
-pub(crate) fn pause_after_sweep(
-    took: Duration,
-    connections: usize,
-    bytes: u64,
-    waiting: usize,
-) -> Option<Duration> {
+pub fn pause_after_sweep(took: Duration, connections: usize, bytes: u64, waiting: usize) -> Option<Duration> {
     let streams = waiting * 2 >= connections;
     let little = bytes < connections as u64 * LITTLE_BYTES;
     let rest = pause_after(took);
@@ -41,7 +36,7 @@ pub(crate) fn pause_after_sweep(
 /// Returns the I/O thread's rest after a round of `took` over the readers of a log that grew by
 /// `grown` bytes in it. If `owner_writes` is set, the owner itself was writing to some readers, and
 /// a round would only check the bytes that it left.
-pub(crate) fn pause_after_log_round(took: Duration, grown: u64, owner_writes: bool) -> Duration {
+pub fn pause_after_log_round(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
     let rests = streams && grown < FULL_BYTES && !is_disabled(Rule::Rests);
     if rests { pause_after(took).max(SHORTEST_OF_LOG) } else { Duration::ZERO }

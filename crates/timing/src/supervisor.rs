@@ -7,7 +7,7 @@
 
 use super::flush::CLOCK_CHECK_NS;
 use super::{SLICE, WAKE};
-use tautline_io::clock::nanos_to_ticks;
+use crate::clock::nanos_to_ticks;
 
 /// Time to the first look, in nanoseconds. `SLOWEST` is the longest time between two looks while an
 /// owner is at work, or while all owners predict when they will write their queued bytes.
@@ -17,7 +17,7 @@ pub(super) const SLOWEST: u64 = 500_000;
 const WAITERS: u64 = 2_000_000;
 /// Time to the next look at an owner that may have stopped, and to the first look if it is not
 /// urgent.
-pub(crate) const FOLLOW_UP_CHECK_NS: u64 = 10 * WAKE;
+pub const FOLLOW_UP_CHECK_NS: u64 = 10 * WAKE;
 /// An owner that has looked at the clock or written within this time is at work. A working owner
 /// looks twice as often (`flush`).
 const QUIET: u64 = 2 * CLOCK_CHECK_NS;
@@ -29,14 +29,14 @@ pub(super) const PREDICTION_TIMEOUT_NS: u64 = 2 * SLICE;
 
 /// The watch of one I/O thread.
 #[derive(Debug, Default)]
-pub(crate) struct FlushSupervisor {
+pub struct FlushSupervisor {
     /// Nanoseconds to the next round if an owner was at work in the last round, otherwise zero.
     interval: u64,
 }
 
 /// One round of looks.
 #[derive(Debug)]
-pub(crate) struct SupervisorRound {
+pub struct SupervisorRound {
     now: u64,
     /// `at_work` is true if the round found an owner at work that does not predict its next write.
     /// `unsure` is true if it found such an owner that is not at work.
@@ -48,7 +48,7 @@ pub(crate) struct SupervisorRound {
 
 /// When an owner will write its queued bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum NextWrite {
+pub enum NextWrite {
     /// Unknown: the watch may have to write them.
     #[default]
     Unknown,
@@ -60,13 +60,13 @@ pub(crate) enum NextWrite {
 
 /// State of an owner as the watch sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnerActivity {
+pub struct OwnerActivity {
     /// Tick at which the owner last looked at the clock or wrote.
-    pub(crate) worked_at: u64,
+    pub worked_at: u64,
     /// When the owner will write its queued bytes.
-    pub(crate) next_write: NextWrite,
+    pub next_write: NextWrite,
     /// True if bytes of its queue are being written now.
-    pub(crate) writing: bool,
+    pub writing: bool,
 }
 
 impl OwnerActivity {
@@ -75,13 +75,13 @@ impl OwnerActivity {
 
     /// Returns `worked_at` (ticks, a little earlier) and `next_write` in one number.
     #[inline]
-    pub(crate) fn pack(worked_at: u64, next_write: NextWrite) -> u64 {
+    pub fn pack(worked_at: u64, next_write: NextWrite) -> u64 {
         (worked_at & !Self::NEXT_WRITE) | next_write as u64
     }
 
     /// Returns the state in a packed number.
     #[inline]
-    pub(crate) fn unpack(packed: u64, writing: bool) -> OwnerActivity {
+    pub fn unpack(packed: u64, writing: bool) -> OwnerActivity {
         let next_write = match packed & Self::NEXT_WRITE {
             0 => NextWrite::Unknown,
             1 => NextWrite::EndOfBurst,
@@ -93,12 +93,12 @@ impl OwnerActivity {
 
 impl FlushSupervisor {
     /// Notes that an owner has stopped or begun. The next rounds follow soon.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.interval = 0;
     }
 
     /// Ends the round. Returns the nanoseconds to the next one.
-    pub(crate) fn next(&mut self, round: &SupervisorRound) -> u64 {
+    pub fn next(&mut self, round: &SupervisorRound) -> u64 {
         let before = std::mem::take(&mut self.interval);
         match round {
             SupervisorRound { at_work: true, .. } => {
@@ -114,12 +114,12 @@ impl FlushSupervisor {
 
 impl SupervisorRound {
     /// Begins a round at `now` (ticks).
-    pub(crate) fn begin(now: u64) -> SupervisorRound {
+    pub fn begin(now: u64) -> SupervisorRound {
         SupervisorRound { now, at_work: false, unsure: false, bursts: false }
     }
 
     /// True if this owner is at work. If it is not, its queued bytes are written now.
-    pub(crate) fn check_owner(&mut self, owner: OwnerActivity) -> bool {
+    pub fn check_owner(&mut self, owner: OwnerActivity) -> bool {
         let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
         match owner.next_write {
             NextWrite::Unknown if at_work => self.at_work = true,
@@ -132,7 +132,7 @@ impl SupervisorRound {
 
     /// Returns the number of looks in a row, including this one, that found no bytes to write for
     /// this owner. `idle` is the number before. Returns `None` if the watch drops the connection.
-    pub(crate) fn idle(&self, owner: OwnerActivity, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
+    pub fn idle(&self, owner: OwnerActivity, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
         let foresees = owner.next_write != NextWrite::Unknown
             && self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(PREDICTION_TIMEOUT_NS);
         let idle = if at_work || wrote || foresees { 0 } else { idle + 1 };

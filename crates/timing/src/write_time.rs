@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Account of one thread, in clock ticks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct WriteTime {
+pub struct WriteTime {
     /// Total time spent on writing and on waking other threads to write.
     pub(super) total: u64,
     /// End and duration of the last write.
@@ -22,7 +22,7 @@ pub(super) fn current() -> WriteTime {
 }
 
 /// Notes that this thread has written from `start` to `end`.
-pub(crate) fn write(start: u64, end: u64) {
+pub fn write(start: u64, end: u64) {
     let took = end.saturating_sub(start);
     SPENT.set(WriteTime { total: SPENT.get().total.wrapping_add(took), last: end, took });
 }

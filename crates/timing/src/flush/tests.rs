@@ -5,7 +5,7 @@ use super::super::bursts::SURE_ENOUGH;
 use super::*;
 
 fn us(n: u64) -> u64 {
-    tautline_io::clock::nanos_to_ticks(n * 1000)
+    crate::clock::nanos_to_ticks(n * 1000)
 }
 
 /// Returns a rule for a thread that has not written yet.
@@ -104,7 +104,7 @@ fn the_next_look_of_a_stream_is_where_its_write_is_full() {
 fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
     let (mut written, mut now) = (Vec::new(), start);
     for number in 1..=messages {
-        now += tautline_io::clock::nanos_to_ticks(100);
+        now += crate::clock::nanos_to_ticks(100);
         // Another thread has written the end of the burst before. Its hint makes the rule look at
         // the first message.
         if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
@@ -220,7 +220,7 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
 /// write takes 10 us. Then sends one burst at `start` and returns the numbers of the written
 /// messages.
 fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
-    let ticks = tautline_io::clock::nanos_to_ticks;
+    let ticks = crate::clock::nanos_to_ticks;
     let mut rule = rule();
     let (mut now, mut written) = (us(1000), Vec::new());
     for round in 0..40 {
@@ -328,7 +328,7 @@ fn clock_checks_become_rare_while_kernel_is_full() {
     rule.record_flush(us(1000), us(1001), false);
     // One message every 250 ns.
     let looks = (1..=64_u64).filter(|number| {
-        let now = us(1001) + tautline_io::clock::nanos_to_ticks(number * 250);
+        let now = us(1001) + crate::clock::nanos_to_ticks(number * 250);
         let looks = rule.count();
         assert!(
             !looks

@@ -14,8 +14,8 @@
 use super::HABIT;
 use super::flush::times;
 use super::supervisor::FOLLOW_UP_CHECK_NS;
-use crate::ablation::{Rule, is_disabled};
-use tautline_io::clock::nanos_to_ticks;
+use crate::clock::nanos_to_ticks;
+use crate::rules::{Rule, is_disabled};
 
 /// One wait after several messages counts as much as this number of waits after one message.
 const GAIN: u8 = 4;
@@ -24,7 +24,7 @@ const ENOUGH: u8 = GAIN * HABIT;
 
 /// The habit of one thread.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct WaitHabit {
+pub struct WaitHabit {
     /// Rises by `GAIN` with each wait after several messages, falls by 1 with each wait after one.
     strength: u8,
     /// True if one of the messages left since the last wait follows another one to the same peer.
@@ -35,20 +35,20 @@ pub(crate) struct WaitHabit {
 
 impl WaitHabit {
     /// Returns the state of a thread that has not sent yet.
-    pub(crate) const fn new() -> WaitHabit {
+    pub const fn new() -> WaitHabit {
         WaitHabit { strength: 0, joined: false, since: 0 }
     }
 
     /// True if the thread will probably wait soon.
     #[inline]
-    pub(crate) fn is_expected(self) -> bool {
+    pub fn is_expected(self) -> bool {
         self.strength >= ENOUGH && !is_disabled(Rule::WaitHabit)
     }
 
     /// Notes a message that stays queued at `now`. `first` is true if no other message has stayed
     /// queued since the last wait. `joins` is true if the message follows another one to the same
     /// peer.
-    pub(crate) fn leave(&mut self, now: u64, first: bool, joins: bool) {
+    pub fn leave(&mut self, now: u64, first: bool, joins: bool) {
         if first {
             (self.since, self.joined) = (now, false);
         } else if now.saturating_sub(self.since) > nanos_to_ticks(FOLLOW_UP_CHECK_NS) {
@@ -59,7 +59,7 @@ impl WaitHabit {
     }
 
     /// True if a message may stay queued at `now`, behind others.
-    pub(crate) fn may_hold(&mut self, now: u64) -> bool {
+    pub fn may_hold(&mut self, now: u64) -> bool {
         if now.saturating_sub(self.since) > times().longest {
             self.since = now;
             return false;
@@ -69,7 +69,7 @@ impl WaitHabit {
 
     /// Notes that the thread waits at `now`. `pending` is true if it has found its messages still
     /// queued.
-    pub(crate) fn wait(&mut self, now: u64, pending: bool) {
+    pub fn wait(&mut self, now: u64, pending: bool) {
         self.strength = match (pending, self.joined) {
             (true, true) => (self.strength + GAIN).min(2 * ENOUGH),
             (true, false) => self.strength.saturating_sub(1),
