@@ -104,7 +104,7 @@ fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS=
 asan: ## the tests of the C ABI and of the Python module with AddressSanitizer
 	@scripts/asan.sh
 
-tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue:: pipe::" for these only
+tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="inbound:: pipe::" for these only
 	@$(if $(FILTER),FILTER="$(FILTER)") scripts/tsan.sh
 
 miri: ## the engine's messages, parts of its queue and the protocol's frames under Miri

@@ -24,8 +24,9 @@ export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks ${MIRIFLAGS:-}"
 cargo +nightly miri test --target-dir "$target" -p tautline-proto --lib -- \
     frame:: command:: greeting:: metadata:: socket_type:: z85:: ws::mask:: 2>&1 | tee -a "$target/log" || code=$?
 cargo +nightly miri test --target-dir "$target" -p tautline-mem --lib 2>&1 | tee -a "$target/log" || code=$?
-cargo +nightly miri test --target-dir "$target" -p tautline-core --lib -- \
-    message:: queue::segment:: queue::tests::inproc::bodies_by_reference_count pattern::topics:: pattern::subscriptions:: \
+cargo +nightly miri test --target-dir "$target" -p tautline-queue --lib -- \
+    message:: segment:: tests::inproc::bodies_by_reference_count 2>&1 | tee -a "$target/log" || code=$?
+cargo +nightly miri test --target-dir "$target" -p tautline-core --lib -- pattern::topics:: pattern::subscriptions:: \
     --skip of_topics --skip of_many_topics --skip simple_model --skip chains_stay --skip in_order --skip side_by_side 2>&1 | tee -a "$target/log" || code=$?
 read -r passed failed < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$target/log")
 [ "$code" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1

@@ -14,7 +14,7 @@ log=$target/test/loom.log
 mkdir -p "$target/test"
 code=0
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
-    cargo test --release --no-fail-fast -p tautline-mem -p tautline-io -p tautline-core --lib "${1:-loom_}" 2>&1 |
+    cargo test --release --no-fail-fast -p tautline-mem -p tautline-io -p tautline-queue --lib "${1:-loom_}" 2>&1 |
     tee "$log" | sed 's/^test result:/tests:/' || code=$?
 tests/rust/sum.sh loom tests/rust/loom.sh "$log"
 exit "$code"

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Folder of each package, and the packages of this workspace that it may depend on, apart from dev-dependencies.
 ///
-/// `proto` and `io` do not depend on each other; only `core` uses both. `mem` and `observe`, the reader for tools, depend on no package
+/// `proto` and `io` do not depend on each other; only `queue` and `core` use both. `mem` and `observe`, the reader for tools, depend on no package
 /// of the workspace. No package may depend on `libzmq`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/proto", &[]),
@@ -14,12 +14,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/observe", &[]),
     ("crates/policy", &[]),
     ("crates/names", &["tautline-policy"]),
+    ("crates/queue", &["tautline-io", "tautline-mem", "tautline-proto"]),
+    ("crates/timing", &["tautline-mem"]),
     (
         "crates/core",
         &[
             "tautline-proto",
             "tautline-io",
             "tautline-mem",
+            "tautline-queue",
+            "tautline-timing",
             "tautline-observe",
             "tautline-policy",
             "tautline-names",

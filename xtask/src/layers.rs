@@ -2,7 +2,7 @@
 //!
 //! The table is `xtask/layers.txt`. Its layers are top-level modules, or single modules inside of one. The check finds these
 //! references in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains up to the crate root, `tautline_proto::`,
-//! `tautline_io::` and `tautline_mem::`. Tests may use every module.
+//! `tautline_io::`, `tautline_mem::`, `tautline_queue::` and `tautline_timing::`. Tests may use every module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,8 +11,13 @@ use std::path::Path;
 use crate::scan::{self, Source};
 
 /// Crates that are layers below the engine, with their names in code.
-const CRATES: [(&str, &str); 3] =
-    [("tautline_proto", "proto"), ("tautline_io", "io"), ("tautline_mem", "mem")];
+const CRATES: [(&str, &str); 5] = [
+    ("tautline_proto", "proto"),
+    ("tautline_io", "io"),
+    ("tautline_mem", "mem"),
+    ("tautline_queue", "queue"),
+    ("tautline_timing", "timing"),
+];
 
 /// For each layer, the layers that it may use directly or through others.
 type Table = BTreeMap<String, BTreeSet<String>>;

@@ -16,14 +16,10 @@ use crate::directory::Directory;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
 use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
-use crate::queue::Inbox;
 use crate::stderr_report::report_and_wait;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
-use crate::timing::idle;
 use crate::transport::{self, ResolvedAddress};
 use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
@@ -38,6 +34,10 @@ use tautline_io::thread::Started;
 use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
+use tautline_queue::handoff::inbox::Inbox;
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Time limit for closed sockets to disappear after their linger time was cut. Normally a moment is
 /// enough; the limit is long because a machine may be overloaded.
@@ -157,6 +157,7 @@ impl Context {
     /// reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and TAUT_NAME from the environment, on the
     /// calling thread. The program may change the environment, so other threads must not read it.
     pub fn new() -> Context {
+        tautline_timing::set_clock(clock::nanos_to_ticks);
         idle::spin_us();
         transport::read_environment();
         fork::start_counting();

@@ -21,10 +21,10 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
 use crate::policy::ReloadedValue;
 use crate::stderr_report::{report_and_wait, report_in_background};
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use tautline_io::thread::{self, OwnThread, process_id};
 use tautline_names::{NameEntry, NamesConfig, RESOLVERS, Registration, is_name};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum time between two checks if the names file has changed, and if a name still has a
 /// follower.

@@ -1,6 +1,6 @@
 //! Errors of engine operations, and the table that maps them to `errno`.
 
-use std::collections::TryReserveError;
+pub(crate) use tautline_mem::reserve::{NoMemory, check_shortage};
 
 /// Reason why a socket or context operation failed. Each variant stands for exactly one errno of
 /// the man pages.
@@ -54,29 +54,11 @@ pub enum Error {
     Os(i32),
 }
 
-/// There is no memory for the data to be queued or received, or the queue's counter is at its
-/// limit. The state is unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoMemory;
-
 /// Checks that there is memory for `bytes` now. Called before data of a size that peers choose goes
 /// into collections that would abort the process without memory.
 pub(crate) fn check_memory(bytes: usize) -> Result<(), NoMemory> {
     tautline_proto::check_available(bytes).map_err(|_| NoMemory)?;
     check_shortage()
-}
-
-/// Fails while memory is short. Called before something new begins, so that the reserve suffices
-/// for everything that has begun ([`tautline_mem::reserve`]).
-#[inline]
-pub(crate) fn check_shortage() -> Result<(), NoMemory> {
-    if tautline_mem::reserve::is_short() { Err(NoMemory) } else { Ok(()) }
-}
-
-impl From<TryReserveError> for NoMemory {
-    fn from(_: TryReserveError) -> Self {
-        NoMemory
-    }
 }
 
 impl From<NoMemory> for Error {

@@ -3,11 +3,11 @@
 //! The I/O side and the socket emit events. A sink, which the socket layer provides, turns them
 //! into messages. Without a listener an event costs one load.
 
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 use tautline_observe::event_reason;
+use tautline_queue::sync::atomic::AtomicU32;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Mutex, lock};
 
 /// The numbers of the events, as in `zmq.h`.
 pub(crate) mod event {

@@ -59,9 +59,9 @@ pub(crate) use wake_rule::WakeRule;
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
-use crate::message::Message;
-use crate::queue::{COPIED, FrameHead, LatestMessage, SHORT};
-use crate::sync::Arc;
+use tautline_queue::message::Message;
+use tautline_queue::sync::Arc;
+use tautline_queue::{COPIED, FrameHead, LatestMessage, SHORT};
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

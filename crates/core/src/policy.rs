@@ -45,7 +45,6 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
 use crate::stderr_report;
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport::CarrierFactory;
 use certificates::Certificates;
 use tautline_io::net::Stream;
@@ -53,6 +52,7 @@ use tautline_policy::{
     Action, AllowedTopics, Call, Key, Policy, PolicyDecision, PolicyQuery, Wrap, file, keys,
 };
 use tautline_proto::ProtocolError;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum number of remembered reports. Each pair of a rule and its target is reported once.
 const MAX_REMEMBERED_REPORTS: usize = 1000;
@@ -457,5 +457,5 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
     options.policy_settings.most_unread = limits.unread_bytes_per_peer;
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::shared::SharedSocket;
 use crate::socket::{PollEvents, Socket, signals};
-use crate::sync::Arc;
 use crate::wait::{self, Waiter};
 use tautline_io::fd::{AsRawFd, RawFd};
 use tautline_io::poll::{self, PollFd};
 use tautline_io::wake::WakeFd;
+use tautline_queue::sync::Arc;
 
 /// ZMQ_POLLIN: a message can be received, or the descriptor read.
 pub const POLLIN: i16 = 1;

@@ -13,10 +13,10 @@
 //! the proxy then returns `Again`.
 
 use crate::error::Error;
-use crate::message::Message;
 use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, PollTarget};
 use crate::socket::{Flags, PollEvents, Socket};
 use std::time::{Duration, Instant};
+use tautline_queue::message::Message;
 
 mod steering;
 #[cfg(test)]

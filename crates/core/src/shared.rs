@@ -20,12 +20,8 @@ use std::time::{Duration, Instant};
 
 use crate::conn::{News, SocketInbox};
 use crate::error::Error;
-use crate::message::Message;
 use crate::pipe::{Body, Part, Target};
 use crate::socket::{Flags, PollEvents, Socket};
-use crate::sync::atomic::Ordering::SeqCst;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
 use crate::wait::blind_timeout;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
@@ -33,6 +29,10 @@ use tautline_io::poll::{self, PollFd};
 use tautline_io::thread;
 use tautline_io::wake::WakeFd;
 use tautline_proto::SocketType;
+use tautline_queue::message::Message;
+use tautline_queue::sync::atomic::Ordering::SeqCst;
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU32};
+use tautline_queue::sync::{Arc, Mutex, MutexGuard, lock, try_lock};
 
 mod guard;
 #[cfg(test)]

@@ -29,21 +29,18 @@ pub use sharing::Closer;
 pub use task::{WaitMode, WaitState, WaitStep};
 pub use topics::authorize_topics;
 
-use crate::ablation::{Rule, is_disabled};
 use std::time::{Duration, Instant};
+use tautline_timing::rules::{Rule, is_disabled};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::ReadSet;
 use crate::context::{Context, check_not_forked};
 use crate::driver::{Site, Ticket};
 use crate::error::Error;
-use crate::message::Message;
+use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::pattern::Routed;
 use crate::pipe::{Body, Part, Pipe, PipeId, Received, Route, SocketPipes, Target};
-use crate::queue::INPROC_BY_REFERENCE;
-use crate::sync::{Arc, barrier_heavy};
-use crate::timing::idle::Pause;
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
@@ -52,6 +49,9 @@ use taps::TapState;
 use tautline_io::net::Stream;
 use tautline_io::thread;
 use tautline_proto::SocketType;
+use tautline_queue::INPROC_BY_REFERENCE;
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, barrier_heavy};
 
 /// Flags of a send or receive, as in `zmq.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

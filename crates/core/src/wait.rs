@@ -6,20 +6,21 @@
 //! descriptors and the sockets' wake descriptors. Used by blocking sends and receives (one socket)
 //! and by polling (many).
 
-use crate::ablation::{Rule, is_disabled};
 use std::time::{Duration, Instant};
+use tautline_timing::rules::{Rule, is_disabled};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::{ReadSet, Sleep};
 use crate::conn::room_fd;
 use crate::error::Error;
-use crate::sync::Arc;
-use crate::timing::{SLICE, idle};
+use crate::idle;
 use std::io::ErrorKind;
 use tautline_io::clock;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
+use tautline_queue::sync::Arc;
+use tautline_timing::SLICE;
 
 /// A socket as a waiting thread sees it.
 pub(crate) trait Waiter {

@@ -31,9 +31,6 @@ use std::sync::{Condvar, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use crate::conn::SocketInbox;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use sampler::Sampler;
 use server::Server;
 pub(crate) use socket::SocketWatch;
@@ -42,6 +39,9 @@ use tautline_io::clock::unix_us;
 use tautline_io::thread;
 use tautline_observe::{Context, Event, Identity};
 use tautline_proto::SocketType;
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum number of events that are kept.
 const EVENTS: usize = 512;

@@ -7,15 +7,16 @@
 
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
-use crate::message::Message;
 use crate::options::type_info::SocketTypeInfo;
 use crate::options::{ContextDefaults, Options};
-use crate::queue::{FrameReader, Inbox};
-use crate::sync::{Arc, Mutex, lock};
 use std::task;
 use tautline_io::errno;
 use tautline_proto::zap::{self, REPLY_FRAMES, ZapReply};
 use tautline_proto::{ProtocolError, SocketType, frame};
+use tautline_queue::FrameReader;
+use tautline_queue::handoff::inbox::Inbox;
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// The place where the handler of a context is registered.
 #[derive(Default)]
@@ -108,7 +109,7 @@ impl ZapRegistry {
 pub(crate) struct ZapRequest {
     reader: FrameReader,
     // Dropped before the end, which tells the handler that the request is over.
-    _writer: crate::queue::FrameWriter,
+    _writer: tautline_queue::FrameWriter,
     _end: InprocEnd,
     inbox: Arc<SocketInbox>,
     waker: task::Waker,
@@ -179,7 +180,7 @@ impl Drop for ZapRequest {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

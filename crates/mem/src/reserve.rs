@@ -19,6 +19,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
+use std::collections::TryReserveError;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -166,6 +167,24 @@ fn release(offset: usize, old: usize, new: usize) {
 #[inline]
 pub fn is_short() -> bool {
     SHORT.load(Ordering::Relaxed) && is_still_short()
+}
+
+/// There is no memory for the data to be queued or received, or the queue's counter is at its
+/// limit. The state is unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMemory;
+
+impl From<TryReserveError> for NoMemory {
+    fn from(_: TryReserveError) -> Self {
+        NoMemory
+    }
+}
+
+/// Fails while memory is short. Called before something new begins, so that the reserve suffices
+/// for everything that has begun.
+#[inline]
+pub fn check_shortage() -> Result<(), NoMemory> {
+    if is_short() { Err(NoMemory) } else { Ok(()) }
 }
 
 #[cold]

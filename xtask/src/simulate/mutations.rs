@@ -175,8 +175,9 @@ fn compile(
     chosen: &mut Vec<(usize, MutationSite)>,
 ) -> Result<PathBuf, String> {
     for _ in 0..TRIES {
-        scratch
-            .restore_except(|name| name.starts_with("crates/core/src/") || name == "crates/mem/src/lib.rs")?;
+        scratch.restore_except(|name| {
+            sites::folders().any(|folder| name.starts_with(folder)) || name == "crates/mem/src/lib.rs"
+        })?;
         write(root, scratch, chosen)?;
         let words = match scratch.build() {
             Ok(binary) => return Ok(binary),
@@ -223,10 +224,12 @@ fn write(root: &Path, scratch: &Scratch, chosen: &[(usize, MutationSite)]) -> Re
             *line = site.changed(*number);
         }
     }
-    for source in crate::scan::sources(&root.join("crates/core/src")) {
-        let path = format!("crates/core/src/{}", source.path);
-        let text = files.get(path.as_str()).map_or(source.text, |lines| lines.join("\n") + "\n");
-        scratch.write(&path, text.as_bytes())?;
+    for folder in sites::folders() {
+        for source in crate::scan::sources(&root.join(folder)) {
+            let path = format!("{folder}/{}", source.path);
+            let text = files.get(path.as_str()).map_or(source.text, |lines| lines.join("\n") + "\n");
+            scratch.write(&path, text.as_bytes())?;
+        }
     }
     Ok(())
 }

@@ -8,8 +8,30 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-/// Parts of `core` that are changed: the layers between a pattern and the system.
-const PARTS: [&str; 6] = ["conn/", "queue/", "driver/", "pipe/", "pipe.rs", "timing/"];
+/// Folders and files that are changed: the layers between a pattern and the system.
+const PARTS: [(&str, &[&str]); 3] = [
+    ("crates/core/src", &["conn/", "driver/", "pipe/", "pipe.rs"]),
+    ("crates/timing/src", &[""]),
+    // Not the messages and `sync`.
+    (
+        "crates/queue/src",
+        &[
+            "chain.rs",
+            "consumer.rs",
+            "drain.rs",
+            "filler.rs",
+            "handoff/",
+            "latest.rs",
+            "log.rs",
+            "parcel.rs",
+            "producer.rs",
+            "reader.rs",
+            "recycle.rs",
+            "segment.rs",
+            "writer.rs",
+        ],
+    ),
+];
 /// Placeholder for the number of the mutation.
 const NUMBER: &str = "@NUMBER@";
 
@@ -67,13 +89,20 @@ impl MutationSite {
     }
 }
 
+/// Returns the folders of the sources that are changed.
+pub(super) fn folders() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|(folder, _)| *folder)
+}
+
 /// Returns all changes, in the order of the sources.
 pub(super) fn all(root: &Path) -> Vec<MutationSite> {
-    let folder = "crates/core/src";
-    let mut sources = scan::sources(&root.join(folder));
-    sources.retain(|source| PARTS.iter().any(|part| source.path.starts_with(part)) && !source.is_test);
-    let sites = sources.iter().flat_map(of_source);
-    sites.map(|site| MutationSite { path: format!("{folder}/{}", site.path), ..site }).collect()
+    let of_part = |(folder, parts): &(&str, &[&str])| {
+        let mut sources = scan::sources(&root.join(folder));
+        sources.retain(|source| parts.iter().any(|part| source.path.starts_with(part)) && !source.is_test);
+        let sites = sources.iter().flat_map(of_source);
+        sites.map(|site| MutationSite { path: format!("{folder}/{}", site.path), ..site }).collect::<Vec<_>>()
+    };
+    PARTS.iter().flat_map(of_part).collect()
 }
 
 fn of_source(source: &Source) -> Vec<MutationSite> {

@@ -4,20 +4,20 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::chore::{Hint, Mark};
 use super::intake::{Intake, Newest, PeerRequests, ReadOutcome, Sink};
 use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
 use super::pump::{Flushed, FrameSource, Pump};
 use super::reader::Reader;
-use crate::ablation::{Rule, is_disabled};
 use crate::options::Options;
-use crate::queue::{self, FrameReader, FrameWriter, LatestMessage, LogReader};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
-use crate::sync::{Arc, Mutex, lock, try_lock};
 use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
+use tautline_queue::handoff::chore::{Hint, Mark};
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+use tautline_queue::sync::{Arc, Mutex, lock, try_lock};
+use tautline_queue::{self as queue, FrameReader, FrameWriter, LatestMessage, LogReader};
+use tautline_timing::rules::{Rule, is_disabled};
 
 mod control;
 mod deferred;
@@ -596,5 +596,5 @@ impl Connection {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

@@ -7,12 +7,12 @@
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{self, FrameReader, FrameWriter, LatestMessage};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
-use crate::sync::{Arc, Padded, barrier_light};
+use tautline_queue::message::Message;
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, fence};
+use tautline_queue::sync::{Arc, Padded, barrier_light};
+use tautline_queue::{self as queue, FrameReader, FrameWriter, LatestMessage};
 
 use super::{News, PeerInfo, SocketInbox};
 use tautline_io::poll::{self, PollFd};

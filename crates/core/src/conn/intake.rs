@@ -6,10 +6,7 @@
 //! stops. Bytes that were already read stay unpublished, at most one read's worth.
 
 use crate::error::check_shortage;
-use crate::message::Message;
 use crate::options::Options;
-use crate::queue::{ByteFiller, FrameReader, LONGEST, LatestMessage};
-use crate::sync::{Arc, lock, on_exit};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
@@ -17,6 +14,9 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, ReplyForm, frame};
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, lock, on_exit};
+use tautline_queue::{ByteFiller, FrameReader, LONGEST, LatestMessage};
 
 use super::connection::ConnectionKind;
 use super::link::{Loss, SharedStage};
@@ -581,5 +581,5 @@ fn handle_command(
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

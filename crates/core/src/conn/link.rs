@@ -1,15 +1,9 @@
 //! Interfaces between a connection and the layers around it: news to the socket's owner, and
 //! requests to the I/O thread.
 
-use super::chore::ScheduledChore;
 use super::reader::ReadSet;
 use super::{Connection, wakes};
-use crate::message::Metadata;
 use crate::monitor::Ends;
-use crate::queue::{Descriptor, FrameReader, FrameWriter, Inbox, LatestMessage, Signal, Unpark};
-use crate::sync::atomic::AtomicI32;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -20,6 +14,14 @@ use tautline_io::wake::WakeFd;
 use tautline_observe::Peer;
 use tautline_policy::AllowedTopics;
 use tautline_proto::{ProtocolError, Stage};
+use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::handoff::inbox::{Inbox, Unpark};
+use tautline_queue::handoff::signal::Signal;
+use tautline_queue::message::Metadata;
+use tautline_queue::sync::atomic::AtomicI32;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_queue::{FrameReader, FrameWriter, LatestMessage};
 
 /// Information about a peer from its handshake and its stream.
 #[derive(Debug, Clone, Default)]
@@ -128,20 +130,6 @@ pub(crate) struct Waker {
     // Relaxed: own, the owner alone.
     number: AtomicI32,
     task: Mutex<Option<std::task::Waker>>,
-}
-
-impl Descriptor for WakeFd {
-    fn make() -> io::Result<Self> {
-        WakeFd::new()
-    }
-
-    fn write(&self) {
-        self.wake();
-    }
-
-    fn read(&self) -> bool {
-        self.drain()
-    }
 }
 
 impl Waker {
@@ -277,5 +265,5 @@ pub(crate) trait SetKeeper: Send + Sync {
     /// Starts the periodic tick.
     fn start_tick(&self);
     /// Returns the flag that is true while the periodic tick is on.
-    fn tick_on(&self) -> &crate::sync::atomic::AtomicBool;
+    fn tick_on(&self) -> &tautline_queue::sync::atomic::AtomicBool;
 }

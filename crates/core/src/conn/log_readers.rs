@@ -6,12 +6,12 @@
 //! round after round, until a round finds no new bytes. So writes become larger when messages come
 //! faster, and publishing a message is always quick.
 
-use super::chore::{self, Chore, Mark, ScheduledChore};
 use super::{Connection, IoSide};
-use crate::queue::LogLength;
-use crate::sync::{Arc, Mutex, lock};
-use crate::timing::rounds;
 use std::time::{Duration, Instant};
+use tautline_queue::LogLength;
+use tautline_queue::handoff::chore::{self, Chore, Mark, ScheduledChore};
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::rounds;
 
 /// The connections that read one log.
 pub(crate) struct LogReaders {

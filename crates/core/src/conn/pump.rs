@@ -7,17 +7,17 @@
 
 use super::link::SharedStage;
 use super::room::wait_for_room;
-use crate::ablation::{Rule, is_disabled};
 use crate::error::{NoMemory, check_shortage};
-use crate::queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
-use crate::sync::{Arc, lock};
-use crate::timing::SEGMENT;
 use std::io::{ErrorKind, IoSlice};
 use std::time::Duration;
 use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
+use tautline_queue::sync::{Arc, lock};
+use tautline_queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
+use tautline_timing::SEGMENT;
+use tautline_timing::rules::{Rule, is_disabled};
 
 /// Limit for the slices of one write.
 const SLICES: usize = 8;

@@ -9,25 +9,25 @@
 //! each message that is taken. If an owner reads its only connection again and again, that
 //! connection therefore stands *apart*: it is not registered until another thread must listen.
 
-use crate::ablation::{Rule, is_disabled};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+use tautline_timing::rules::{Rule, is_disabled};
 
 use super::Connection;
-use super::baton::{Baton, Surroundings, Tick};
 use super::intake::ReadOutcome;
 use super::link::{SetKeeper, SocketInbox};
-use super::registration::Registration;
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
-use crate::timing::RARE_INTERVAL;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd, BorrowedFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::{Mode, Reactor, SystemReactor, Token};
+use tautline_queue::handoff::baton::{Baton, Surroundings, Tick};
+use tautline_queue::handoff::registration::Registration;
+use tautline_queue::sync::atomic::AtomicU32;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::RARE_INTERVAL;
 
 mod members;
 
@@ -532,13 +532,13 @@ impl ReadSet {
     }
 
     /// True if the I/O thread is reading, or is about to.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(crate) fn io_reads(&self) -> bool {
         self.baton.io_reads()
     }
 
     /// True if the owner waits for the I/O thread to stop reading.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(crate) fn io_wanted(&self) -> bool {
         self.baton.io_wanted()
     }

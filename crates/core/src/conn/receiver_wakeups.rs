@@ -8,13 +8,13 @@
 //! timer expires, as it does for bytes that the flush rule leaves queued.
 
 use super::IoSide;
-use super::chore::{self, Chore, Hint, Mark, ScheduledChore};
 use super::inproc::Doorbell;
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
-use crate::timing::{WAKE, supervisor::FOLLOW_UP_CHECK_NS};
 use std::time::Duration;
+use tautline_queue::handoff::chore::{self, Chore, Hint, Mark, ScheduledChore};
+use tautline_queue::sync::atomic::AtomicU32;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::{WAKE, supervisor::FOLLOW_UP_CHECK_NS};
 
 /// Delays of the timer: `FIRST` for the first visit, `BUSY` between visits while the owner is at
 /// work.

@@ -19,7 +19,7 @@ pub(crate) fn room_fd(stream: &Stream) -> PollFd {
     PollFd::new(fd.as_raw_fd(), if readable { PollFd::IN } else { PollFd::OUT })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

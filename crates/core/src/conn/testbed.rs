@@ -1,19 +1,19 @@
 //! A connection without a driver, for tests. Its requests to the I/O thread are counted, and the
 //! test holds the peer's end of its stream.
 
-use super::chore::ScheduledChore;
 use super::link::SharedStage;
 use super::{Connection, ConnectionKind, IoSide, Loss, NewPipe, News, Session, SocketInbox, Waker};
 use crate::options::{ContextDefaults, Options};
-use crate::queue::FrameWriter;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
+use tautline_queue::FrameWriter;
+use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU32};
 
 /// Counts the requests of the connection.
 #[derive(Default)]

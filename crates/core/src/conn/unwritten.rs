@@ -4,12 +4,12 @@
 //! The residual watch still covers these bytes, because the thread may compute, or wait elsewhere.
 
 use super::{Connection, Flushed};
-use crate::sync::Arc;
-use crate::timing::wait_habit::WaitHabit;
-use crate::timing::write_time;
 use std::cell::{Cell, RefCell};
 use std::sync::Weak;
 use tautline_io::{clock, fork};
+use tautline_queue::sync::Arc;
+use tautline_timing::wait_habit::WaitHabit;
+use tautline_timing::write_time;
 
 /// Most connections that a thread remembers.
 const MAX_CONNECTIONS: usize = 8;

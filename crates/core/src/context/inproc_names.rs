@@ -7,8 +7,8 @@ use crate::conn::inproc::{Keep, Offer, OfferStore};
 use crate::conn::{News, PeerInfo, SocketInbox};
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::{Arc, Mutex, lock};
 use std::sync::Weak;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 struct Binding {
     socket: u64,

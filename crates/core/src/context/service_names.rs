@@ -11,7 +11,7 @@ use crate::error::Error;
 #[cfg(feature = "names")]
 use crate::stderr_report::report_and_wait;
 #[cfg(feature = "names")]
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 impl Context {
     /// Reads the endpoints of names (`name://`) from a names file, for later binds and connects.

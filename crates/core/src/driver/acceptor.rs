@@ -15,9 +15,6 @@ use crate::error::check_shortage;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Gate, PeerSource, Refusal};
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, CarrierFactory, Leftover};
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -26,6 +23,9 @@ use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_queue::sync::atomic::AtomicU32;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Number of peers that are accepted before other sources get their turn.
 const BATCH: usize = 64;

@@ -12,12 +12,12 @@
 use std::time::{Duration, Instant};
 
 use super::{EventLoop, EventSource};
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use std::io::ErrorKind;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum time that `zmq_ctx_term` waits for a peer that confirms nothing. Some systems delay
 /// confirmations by up to 40 ms.

@@ -17,17 +17,18 @@ use super::{EventLoop, EventSource, Resident, Site};
 use crate::conn::inproc::{Device, Offer};
 use crate::conn::{News, SocketInbox, Waker};
 use crate::error::Error;
-use crate::message::Message;
-use crate::queue::{FrameHead, FrameReader, FrameWriter, Inbox};
-use crate::sync::atomic::AtomicU8;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use std::io::ErrorKind;
 use tautline_io::net::{Address, Datagram};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve::parse_literal;
 use tautline_io::wake::WakeFd;
 use tautline_proto::frame;
+use tautline_queue::handoff::inbox::Inbox;
+use tautline_queue::message::Message;
+use tautline_queue::sync::atomic::AtomicU8;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_queue::{FrameHead, FrameReader, FrameWriter};
 
 /// Number of datagrams that are received before other sources get their turn.
 const BATCH: usize = 64;
@@ -244,7 +245,7 @@ impl DatagramPort {
         for _ in 0..BATCH {
             if !writer.has_room() {
                 offer.end.request_room(writer.limit());
-                crate::sync::barrier_heavy();
+                tautline_queue::sync::barrier_heavy();
                 if !writer.has_room() {
                     goes_on = false;
                     break;

@@ -16,8 +16,6 @@ use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
 };
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, CarrierFactory, ConnectRoute, Hop};
 use std::net::SocketAddr;
 use tautline_io::errno;
@@ -26,6 +24,8 @@ use tautline_io::net::{Address, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Event value: no descriptor was closed.
 const NO_FD: u32 = u32::MAX;

@@ -18,12 +18,12 @@ use crate::error::Error;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Allowed, Denied, PolicyRequest};
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, CarrierFactory};
 use std::time::Duration;
 use tautline_io::errno;
 use tautline_names::NameEntry;
 use tautline_policy::Call;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Prefix of the inproc endpoints of registered sockets.
 const INPROC: &str = "inproc://tautline-name-";

@@ -10,9 +10,9 @@ use super::EventLoop;
 use super::wire::Wire;
 use crate::conn::{Connection, Loss};
 use crate::options::Options;
-use crate::sync::Arc;
 use tautline_io::clock;
 use tautline_proto::command;
+use tautline_queue::sync::Arc;
 
 /// The timers of one session. 0 means no timer.
 #[derive(Default)]
@@ -122,7 +122,7 @@ fn ttl_ds(options: &Options) -> u16 {
     options.heartbeat_ttl.map_or(0, |ttl| (ttl.as_millis() / 100).min(u16::MAX.into()) as u16)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

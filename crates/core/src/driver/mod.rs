@@ -43,13 +43,9 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use timers::{Timer, Timers};
 
-use crate::conn::chore::ScheduledChore;
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, SetKeeper, wakes};
 use crate::error::Error;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
-use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use crate::sync::{Arc, Mutex, barrier_heavy, lock};
 use residual::Residual;
 use schedule::{ChoreSchedule, Due};
 use sweep::{Sweep, SweepStep, Work};
@@ -60,6 +56,10 @@ use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token}
 use tautline_io::resolve::Resolver;
 use tautline_io::thread::{STACK, Started};
 use tautline_io::wake::WakeFd;
+use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Relaxed};
+use tautline_queue::sync::atomic::{AtomicBool, AtomicUsize};
+use tautline_queue::sync::{Arc, Mutex, barrier_heavy, lock};
 use tick::Ticker;
 
 /// An object that lives on an I/O thread.

@@ -4,10 +4,10 @@ use super::security::Security;
 use super::{Acceptor, Dialer, Site};
 use crate::options::Options;
 use crate::policy::{Counted, Gate};
-use crate::sync::Arc;
 use std::borrow::Cow;
 use tautline_io::errno;
 use tautline_proto::Carrier;
+use tautline_queue::sync::Arc;
 
 /// Origin of a stream.
 pub(super) enum Origin {

@@ -11,10 +11,10 @@
 //! processor.
 
 use super::{EventLoop, EventSource};
-use crate::sync::Arc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tautline_io::thread;
+use tautline_queue::sync::Arc;
 
 /// Time that the thread sleeps after a panic.
 const REST: Duration = Duration::from_millis(1);

@@ -8,13 +8,13 @@
 
 use std::time::Duration;
 
-use crate::conn::chore::{self, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
-use crate::sync::{Arc, Mutex, lock};
-use crate::timing::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, SupervisorRound};
 use tautline_io::clock;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
+use tautline_queue::handoff::chore::{self, Chore, Chores, Mark};
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_timing::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, SupervisorRound};
 
 /// A connection whose owner may have left bytes.
 struct ResidualEntry {

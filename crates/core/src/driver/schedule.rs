@@ -1,13 +1,13 @@
 //! Chores that the I/O thread runs one by one, each at its own time: the rounds over a log
 //! (`conn::LogReaders`) and the wake-ups of inproc receivers (`conn::ReceiverWakeups`).
 
-use crate::conn::chore::ScheduledChore;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use crate::sync::{Arc, Mutex, lock};
 use std::time::{Duration, Instant};
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
+use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// A chore, and the time at which the I/O thread runs it.
 pub(super) type Due = (Instant, Arc<dyn ScheduledChore>);
@@ -69,10 +69,10 @@ impl ChoreSchedule {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::atomic::AtomicU32;
+    use tautline_queue::sync::atomic::AtomicU32;
 
     /// Visited so often, at once.
     struct Times(AtomicU32);

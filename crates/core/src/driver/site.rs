@@ -9,19 +9,19 @@ use std::time::Duration;
 use super::small_map::{Keyed, SmallMap};
 use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, EventLoop, Ticket};
-use crate::conn::chore::ScheduledChore;
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, ConnectionKind, IoSide, Loss, NewPipe, SocketInbox};
 use crate::monitor::EventDispatcher;
 use crate::options::Options;
 use crate::policy::Guard;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU64};
-use crate::sync::{Arc, Mutex, lock};
 use crate::watch::SocketWatch;
 use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
+use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU64};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// An I/O thread with more sockets than this releases the memory of idle sockets.
 const MANY: usize = 64;

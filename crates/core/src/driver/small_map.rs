@@ -81,7 +81,7 @@ impl<T: Keyed> SmallMap<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -9,11 +9,11 @@
 //! Between rounds that found few bytes per connection the sweep may rest (`timing::rounds`). An
 //! owner that goes to sleep ends the rest, because it will send no more messages for now.
 
-use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
-use crate::sync::Arc;
-use crate::timing::{RARE_INTERVAL, SEGMENT, rounds};
 use std::time::{Duration, Instant};
+use tautline_queue::handoff::chore::{self, Added, Chore, Chores, Mark};
+use tautline_queue::sync::Arc;
+use tautline_timing::{RARE_INTERVAL, SEGMENT, rounds};
 
 /// Maximum number of bytes of one connection in one round.
 const MOST_BYTES: u64 = 4 * SEGMENT as u64;

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use crate::conn::baton::{self, Tick};
 use crate::conn::reader::ReadSet;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::{Arc, Mutex, lock};
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
+use tautline_queue::handoff::baton::{self, Tick};
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Half the maximum time that a message, a PING or a lost peer waits for an owner that is away.
 const PERIOD: Duration = Duration::from_millis(4);

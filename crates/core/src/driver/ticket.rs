@@ -1,10 +1,10 @@
 //! Tickets count the objects that must be gone before a context ends. Each socket holds one. Its
 //! site, which may linger, holds another.
 
-use crate::sync::Arc;
-use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::SeqCst;
 use tautline_io::wake::WakeFd;
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::AtomicUsize;
+use tautline_queue::sync::atomic::Ordering::SeqCst;
 
 /// Counts the tickets of one context.
 pub(crate) struct Tickets {

@@ -85,9 +85,9 @@ impl Ord for Timer {
 mod tests {
     use super::super::EventLoop;
     use super::*;
-    use crate::sync::Arc;
     use std::time::Duration;
     use tautline_io::reactor::Event;
+    use tautline_queue::sync::Arc;
 
     struct Nobody;
 

@@ -14,12 +14,10 @@ use super::security::Security;
 use super::{Acceptor, EventLoop, EventSource, NOWHERE, Resident, Site};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::error::check_shortage;
-use crate::message::Metadata;
 use crate::monitor::{Ends, EventDetails, LOST, event};
 use crate::options::Options;
 use crate::pipe::PipeProbe;
 use crate::policy::{Proof, Refusal};
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 pub(super) use policy_checks::{CHECK, is_silent, is_stranger};
 use reporting::known;
@@ -30,6 +28,8 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_policy::AllowedTopics;
 use tautline_proto::zap::Credentials;
 use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
+use tautline_queue::message::Metadata;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum number of consecutive reads in one handshake, of 4 KiB each. Together they hold the
 /// longest handshake command.

@@ -10,10 +10,10 @@ use super::Pattern;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
-use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
-use crate::sync::Arc;
 use tautline_proto::command;
+use tautline_queue::message::{GROUP_MAX, Message};
+use tautline_queue::sync::Arc;
 
 #[cfg(test)]
 mod tests;

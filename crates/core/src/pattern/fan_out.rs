@@ -9,10 +9,10 @@
 //! instead of its pipes, and the group stores each message once for all of them
 //! (`pipe::Broadcast`).
 
-use crate::ablation::{Rule, is_disabled};
-use crate::message::Message;
 use crate::pipe::{Body, LARGE, OnFull, Part, PipeId, Pipes, WakeRule};
 use tautline_proto::frame;
+use tautline_queue::message::Message;
+use tautline_timing::rules::{Rule, is_disabled};
 
 #[cfg(test)]
 mod tests;

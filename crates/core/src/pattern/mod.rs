@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
-use crate::sync::Arc;
 use tautline_proto::SocketType;
+use tautline_queue::sync::Arc;
 
 mod dealer;
 mod dgram;
@@ -39,7 +39,7 @@ mod subscriptions;
 mod topics;
 
 pub(crate) use routed::Routed;
-#[cfg(all(feature = "fuzzing", not(loom)))]
+#[cfg(feature = "fuzzing")]
 pub(crate) use subscriptions::{Membership, OwnSubscriptions, PeerSubscriptions, Removal, SoleTarget};
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::error::{NoMemory, check_memory};
-use crate::message::{Message, Metadata};
 use crate::pipe::PipeId;
+use tautline_queue::message::{Message, Metadata};
 
 /// Memory of a notification in addition to its bytes.
 const NOTICE_COST: u64 = 96;

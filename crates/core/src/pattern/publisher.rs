@@ -14,12 +14,12 @@ use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscription_permissions::SubscriptionPermissions;
 use super::subscriptions::{Membership, PeerSubscriptions, Removal, SoleTarget};
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::pipe::{Broadcast, OnFull, Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
-use crate::sync::Arc;
 use restricted::awaits_handshake;
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
+use tautline_queue::message::Message;
+use tautline_queue::sync::Arc;
 
 mod restricted;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use crate::conn::PeerInfo;
 use crate::pipe::{Pipe, PipeId, Pipes, TopicAccess};
-use crate::sync::Arc;
 use tautline_policy::{AllowedTopics, TopicUse};
+use tautline_queue::sync::Arc;
 
 /// Decides on a message by its publisher.
 pub(crate) trait PublisherFilter: Send + 'static {

@@ -10,10 +10,10 @@ use super::fan_out::FanOut;
 use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
 use crate::error::{Error, NoMemory};
-use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
 use tautline_io::errno;
 use tautline_proto::{command, frame};
+use tautline_queue::message::{GROUP_MAX, Message};
 
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@
 use super::Pattern;
 use super::rotation::FairQueue;
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 use tautline_proto::frame;
+use tautline_queue::message::Message;
 
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,10 @@
 
 use super::inline_vec::InlineVec;
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
+use tautline_queue::message::Message;
 
 #[cfg(test)]
 mod tests;

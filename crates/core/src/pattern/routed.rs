@@ -17,8 +17,8 @@
 use super::Pattern;
 use crate::error::Error;
 use crate::pipe::{Part, Pipes, Received, Route, Routes, Target, TopicAccess};
-use crate::sync::Arc;
 use std::ops::Deref;
+use tautline_queue::sync::Arc;
 
 /// A pattern and its routes.
 pub(crate) struct Routed {

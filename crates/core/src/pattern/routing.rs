@@ -8,10 +8,10 @@
 use super::hash::SeededHash;
 use super::rotation::move_message;
 use crate::error::NoMemory;
-use crate::message::Message;
 use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
+use tautline_queue::message::Message;
 
 /// The routing ids of the addressable pipes. `Peer::routing_id` holds the id of each pipe, and
 /// `Pipes::address_cache` the part of it that is compared first.

@@ -10,7 +10,7 @@ use super::rotation::FairQueue;
 use super::routing::{PeerNotices, RoutingIds};
 use crate::error::Error;
 use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,10 @@ use super::publisher_filter::{PublisherFilter, Restricted, Unrestricted};
 use super::rotation::FairQueue;
 use super::subscriptions::OwnSubscriptions;
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
-use crate::sync::Arc;
 use tautline_proto::{command, legacy_subscription};
+use tautline_queue::message::Message;
+use tautline_queue::sync::Arc;
 
 #[cfg(test)]
 mod tests;

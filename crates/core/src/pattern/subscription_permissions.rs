@@ -7,8 +7,8 @@
 //! all that it may have. A subscription without any granted topic is refused.
 
 use crate::pipe::{PipeId, Pipes, TopicAccess};
-use crate::sync::Arc;
 use tautline_policy::{AllowedTopics, TopicUse};
+use tautline_queue::sync::Arc;
 
 /// The subscription permissions of the peers of a socket.
 pub(super) struct SubscriptionPermissions {

@@ -5,12 +5,12 @@ use super::{Routed, entry};
 use crate::conn::PeerInfo;
 use crate::conn::inproc;
 use crate::error::Error;
-use crate::message::{Message, Metadata};
 use crate::options::{ContextDefaults, Options};
 use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Received, SocketPipes, Target};
-use crate::sync::Arc;
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
+use tautline_queue::message::{Message, Metadata};
+use tautline_queue::sync::Arc;
 
 /// The parts of a message.
 pub(super) type Parts = Vec<Vec<u8>>;

@@ -6,7 +6,7 @@
 //! written.
 
 use super::PipeId;
-use crate::ablation::{Rule, is_disabled};
+use tautline_timing::rules::{Rule, is_disabled};
 
 /// Longest name that its key represents completely.
 pub(super) const MAX_EXACT: usize = 16;
@@ -222,7 +222,7 @@ impl AddressCache {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

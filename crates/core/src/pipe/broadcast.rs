@@ -19,14 +19,14 @@
 use super::pipe_table::PipeTable;
 use super::room::{count_miss, surely_misses};
 use super::{Pipe, PipeId, Pipes};
-use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, LogReaders};
-use crate::queue::{LONGEST_IN_LOG, Log, Progress};
-use crate::sync::Arc;
-use crate::timing::RARE_INTERVAL;
-use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule};
 use tautline_io::clock;
 use tautline_proto::frame;
+use tautline_queue::handoff::chore::Hint;
+use tautline_queue::sync::Arc;
+use tautline_queue::{LONGEST_IN_LOG, Log, Progress};
+use tautline_timing::RARE_INTERVAL;
+use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule};
 
 /// Messages of at least this size, including headers, bypass the log.
 pub(crate) const LARGE: usize = 8 * 1024;
@@ -416,5 +416,5 @@ impl Broadcast {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

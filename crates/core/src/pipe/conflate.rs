@@ -2,7 +2,7 @@
 
 use super::{Body, Link, Outgoing, Part, Store};
 use crate::error::NoMemory;
-use crate::message::Message;
+use tautline_queue::message::Message;
 
 impl Outgoing {
     /// Replaces the waiting message by this one. Multipart messages are not supported, as the

@@ -5,9 +5,9 @@
 //! cost: the stored value is read only when the flush rule is asked.
 
 use super::errands::PipesShared;
-use crate::sync::Arc;
 use std::cell::Cell;
 use std::marker::PhantomData;
+use tautline_queue::sync::Arc;
 
 thread_local! {
     /// Address of the corked socket's `PipesShared`, which lists its unflushed pipes. 0 without a

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use super::{PipeId, cork};
 use crate::error::Error;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// State shared by all pipes of a socket: the lists of pipes with deferred work, and common
 /// counters.

@@ -6,11 +6,11 @@ use super::{Body, Link, Outgoing, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, Flushed, unwritten};
 use crate::error::NoMemory;
-use crate::queue::FrameWriter;
-use crate::sync::Arc;
-use crate::timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
-use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
+use tautline_queue::FrameWriter;
+use tautline_queue::sync::Arc;
+use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
+use tautline_timing::{HABIT, crowd};
 
 /// If the sweep is going to write a connection anyway, this number of messages is left to it
 /// without further checks, as long as they are less than a full write together.
@@ -279,5 +279,5 @@ impl Outgoing {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

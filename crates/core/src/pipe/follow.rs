@@ -3,10 +3,10 @@
 
 use super::{Link, Outgoing, Store};
 use crate::conn::Connection;
-use crate::conn::chore::Hint;
 use crate::conn::inproc::Doorbell;
-use crate::queue::{Log, Progress};
-use crate::sync::Arc;
+use tautline_queue::handoff::chore::Hint;
+use tautline_queue::sync::Arc;
+use tautline_queue::{Log, Progress};
 
 impl Outgoing {
     /// Returns the number of messages in the log that wait for the peer; 0 if the pipe follows no

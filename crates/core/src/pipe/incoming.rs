@@ -3,12 +3,12 @@
 use super::unqueued::Unqueued;
 use super::{Link, Received, Store, Target};
 use crate::error::NoMemory;
-use crate::message::{Message, Metadata};
-use crate::queue::{FrameHead, FrameReader, LatestMessage};
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering::SeqCst;
-use crate::sync::atomic::fence;
 use tautline_proto::frame;
+use tautline_queue::message::{Message, Metadata};
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::Ordering::SeqCst;
+use tautline_queue::sync::atomic::fence;
+use tautline_queue::{FrameHead, FrameReader, LatestMessage};
 
 /// State of receiving only.
 pub(super) struct Incoming {

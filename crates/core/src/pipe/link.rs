@@ -2,7 +2,7 @@
 
 use crate::conn::Connection;
 use crate::conn::inproc::InprocEnd;
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 /// The object behind both queues of a pipe.
 pub(super) enum Link {

@@ -8,12 +8,12 @@ use super::unqueued::MessageCounts;
 use super::{Body, Link, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
-use crate::message::Message;
-use crate::queue::{COPIED, FrameWriter, LatestMessage, Progress};
-use crate::sync::Arc;
-use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
 use tautline_proto::frame;
+use tautline_queue::message::Message;
+use tautline_queue::sync::Arc;
+use tautline_queue::{COPIED, FrameWriter, LatestMessage, Progress};
+use tautline_timing::flush::FlushRule;
 
 /// State of sending only. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]

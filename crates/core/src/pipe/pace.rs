@@ -3,14 +3,15 @@
 
 use super::Store;
 use super::broadcast::LARGE;
-use crate::ablation::{Rule, is_disabled};
 use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, wait_for_room};
-use crate::queue::FrameWriter;
-use crate::sync::Arc;
-use crate::timing::{RARE_INTERVAL, SEGMENT, SLICE, idle};
+use crate::idle;
 use std::convert::Infallible;
 use std::time::Duration;
+use tautline_queue::FrameWriter;
+use tautline_queue::sync::Arc;
+use tautline_timing::rules::{Rule, is_disabled};
+use tautline_timing::{RARE_INTERVAL, SEGMENT, SLICE};
 
 /// If this many bytes are queued while the kernel is full, a sender waits a moment.
 const PACE_BYTES: u64 = 8 * SEGMENT as u64;

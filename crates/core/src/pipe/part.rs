@@ -1,7 +1,7 @@
 //! Input and output of a pipe: one part of a message, from or into the caller's memory.
 
 use crate::error::NoMemory;
-use crate::message::Message;
+use tautline_queue::message::Message;
 
 /// One message part on its way out.
 pub(crate) struct Part<'a> {

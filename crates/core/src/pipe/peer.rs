@@ -3,8 +3,8 @@
 use super::{Received, Target};
 use crate::conn::PeerInfo;
 use crate::error::NoMemory;
-use crate::message::Metadata;
-use crate::sync::Arc;
+use tautline_queue::message::Metadata;
+use tautline_queue::sync::Arc;
 
 /// The peer of a pipe.
 pub(crate) struct Peer {

@@ -9,17 +9,17 @@ use super::errands::PipesShared;
 use super::pipe_table::PipeTable;
 use super::send_checks::SendChecks;
 use super::{OnFull, Pipe, PipeId, Received, Target, Traffic};
-use crate::ablation::{Rule, is_disabled};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
-use crate::message::Message;
 use crate::options::Options;
-use crate::queue::FrameHead;
-use crate::sync::{Arc, lock};
-use crate::timing::crowd;
 use std::ops::{Deref, DerefMut};
 use tautline_io::net::Stream;
+use tautline_queue::FrameHead;
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, lock};
+use tautline_timing::crowd;
+use tautline_timing::rules::{Rule, is_disabled};
 
 pub(crate) use socket::SocketPipes;
 

@@ -3,10 +3,10 @@
 
 use super::{Link, Pipe, PipeId, SocketPipes, Store, address_cache};
 use crate::conn::{Connection, NewPipe};
-use crate::queue::{FrameReader, FrameWriter, Probe};
-use crate::sync::Arc;
 use std::sync::Weak;
 use tautline_observe::{Peer, PeerState};
+use tautline_queue::sync::Arc;
+use tautline_queue::{FrameReader, FrameWriter, Probe};
 
 /// Handles with which another thread reads a pipe's counters, without the owner. They work even
 /// before the owner has accepted the pipe.

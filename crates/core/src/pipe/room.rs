@@ -2,8 +2,8 @@
 
 use super::flush::record_flush;
 use super::{Link, Outgoing, Store};
-use crate::timing::{RARE_INTERVAL, SLICE};
 use tautline_io::clock;
+use tautline_timing::{RARE_INTERVAL, SLICE};
 
 /// For a peer that misses all messages, one of this number tries to make room.
 const RAREST_INTERVAL: u32 = 64 * RARE_INTERVAL;

@@ -12,10 +12,10 @@
 
 use super::address_cache::IdKey;
 use super::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
-use crate::ablation::{Rule, is_disabled};
 use crate::error::NoMemory;
-use crate::message::Message;
-use crate::queue::COPIED;
+use tautline_queue::COPIED;
+use tautline_queue::message::Message;
+use tautline_timing::rules::{Rule, is_disabled};
 
 /// The next part is the peer's name and not the message. Used only with `NAMED`.
 const NAME: u32 = 1 << 31;
@@ -282,7 +282,7 @@ impl Routes {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

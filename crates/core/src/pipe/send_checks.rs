@@ -1,7 +1,7 @@
 //! Checks of the owner beside the messages themselves: input of peers before the next messages are
 //! sent, and each part of a message while a tool taps the socket.
 
-use crate::timing::RARE_INTERVAL;
+use tautline_timing::RARE_INTERVAL;
 
 /// Flag in `SendChecks::reads_due`: each part is checked.
 const TAPPED: u32 = 1 << 31;

@@ -1,8 +1,8 @@
 //! State of a pipe beside its queues. Most pipes do not need it.
 
 use super::{Incoming, Peer, Received, Store, Target};
-use crate::message::Message;
 use std::collections::VecDeque;
+use tautline_queue::message::Message;
 
 /// Messages and bytes that the queues do not count.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,12 +3,12 @@
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId};
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
-use crate::message::Message;
-use crate::sync::{Arc, prefetch};
-use crate::timing::LULL_NS;
 use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
+use tautline_queue::message::Message;
+use tautline_queue::sync::{Arc, prefetch};
+use tautline_timing::LULL_NS;
 
 impl Pipe {
     /// Makes the pipe of a new connection.

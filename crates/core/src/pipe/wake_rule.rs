@@ -3,9 +3,9 @@
 
 use super::Pipe;
 use crate::conn::{IoSide, ReceiverWakeups};
-use crate::sync::Arc;
-use crate::timing::flush::{Decision, FlushRule};
 use tautline_io::clock;
+use tautline_queue::sync::Arc;
+use tautline_timing::flush::{Decision, FlushRule};
 
 /// The rule and the receivers that it applies to.
 #[derive(Debug)]

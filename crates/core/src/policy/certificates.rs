@@ -15,13 +15,13 @@ use super::{PolicyRequest, Proof};
 use crate::error::Error;
 use crate::options::Options;
 use crate::stderr_report;
-use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{CarrierFactory, tls};
 use tautline_policy::file::append;
 use tautline_policy::keys::is_out_of_resources;
 use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
 use tautline_proto::tls::{CredentialPart, Identity, TlsConfig, Versions, trusted_certificates};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum size of a file in bytes: room for as many certificates as a system trusts.
 const LONGEST: u64 = 1 << 20;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::{Certificates, Guard, Proof, Trust, is_secure};
 use crate::options::{Mechanism, Options};
-use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
 use tautline_policy::{Action, AllowedTopics, Call, Limits, Policy, PolicyQuery};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Checks each peer that connects to an endpoint.
 #[derive(Debug)]

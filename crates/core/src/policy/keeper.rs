@@ -7,10 +7,10 @@ use super::Guard;
 use crate::conn::PeerInfo;
 use crate::monitor::{EventDetails, EventDispatcher, KnownPeer, event};
 use crate::pipe::TopicAccess;
-use crate::sync::Arc;
 use tautline_io::errno;
 use tautline_policy::TopicUse;
 use tautline_proto::SocketType;
+use tautline_queue::sync::Arc;
 
 /// Maximum number of bytes of a topic in a report to people.
 const SHOWN: usize = 64;

@@ -3,9 +3,9 @@
 use super::{PolicyRequest, Proof};
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::Arc;
 use crate::transport::CarrierFactory;
 use tautline_policy::{TlsWrap, Wrap};
+use tautline_queue::sync::Arc;
 
 /// Without TLS there are no certificates.
 #[derive(Debug)]

@@ -170,7 +170,7 @@ impl Stamp {
     }
 }
 
-#[cfg(all(test, unix, not(loom)))]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use std::fs;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::reload::{Read, ReloadedValue};
 use crate::stderr_report;
-use crate::sync::{Arc, Mutex, lock};
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// If a changed list of clients cannot be read for this time, no client is admitted.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

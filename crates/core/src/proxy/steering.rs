@@ -7,8 +7,8 @@
 
 use super::Count;
 use crate::error::Error;
-use crate::message::Message;
 use crate::socket::{Flags, Socket};
+use tautline_queue::message::Message;
 
 /// ZMQ_TYPE.
 const TYPE: i32 = 16;

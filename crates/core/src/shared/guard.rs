@@ -8,10 +8,10 @@ use super::{COMPANY, SharedSocket, StateGuard};
 use crate::conn::News;
 use crate::error::Error;
 use crate::socket::{PollEvents, Socket};
-use crate::sync::atomic::Ordering::SeqCst;
-use crate::sync::{Arc, try_lock};
 use tautline_io::thread;
 use tautline_io::wake::WakeFd;
+use tautline_queue::sync::atomic::Ordering::SeqCst;
+use tautline_queue::sync::{Arc, try_lock};
 
 /// Time between two turns of the other callers, in a wait that holds the lock.
 const SLICE: Duration = Duration::from_millis(10);

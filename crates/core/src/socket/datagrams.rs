@@ -9,12 +9,12 @@ use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
 use crate::pattern::{self, Datagrams};
 use crate::pipe::{Pipe, PipeId};
-use crate::sync::Arc;
 use crate::transport::ResolvedAddress;
 use crate::transport::udp::{self, Destination};
 use std::net::SocketAddr;
 use tautline_io::net::Datagram;
 use tautline_io::resolve;
+use tautline_queue::sync::Arc;
 
 impl Socket {
     fn use_of_datagrams(&self) -> Datagrams {

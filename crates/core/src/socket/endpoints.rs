@@ -10,13 +10,13 @@ use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
-use crate::message::Metadata;
 use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
 use crate::policy::{Allowed, Denied, Gate, PolicyRequest};
-use crate::sync::Arc;
 use crate::transport::{self, AddressQuery, Failed, Leftover, ResolvedAddress};
 use tautline_policy::Call;
+use tautline_queue::message::Metadata;
+use tautline_queue::sync::Arc;
 
 /// An endpoint of the socket, by the text that the program gave.
 pub(super) struct EndpointEntry {

@@ -7,8 +7,8 @@ use crate::directory::{Directory, NameFollower};
 use crate::driver::{Finder, NamePath, inproc_endpoint, may_be_inproc};
 use crate::error::Error;
 use crate::pipe::PipeId;
-use crate::sync::Arc;
 use tautline_names::Registration;
+use tautline_queue::sync::Arc;
 
 /// The registration and the endpoints of a bound name.
 pub(super) struct NameBinding {

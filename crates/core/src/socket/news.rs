@@ -7,7 +7,7 @@ use crate::conn::{Connection, FinishedHandshakes, News};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 impl Socket {
     /// Processes all news. Fails with `Error::Terminated` after the end of the context, and with

@@ -8,7 +8,7 @@ use crate::conn::{News, SocketInbox};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Part, Received, Target};
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 /// Ends the calls on a socket from another thread than its owner's.
 pub struct Closer(Arc<SocketInbox>);

@@ -2,7 +2,7 @@
 //! that the queues keep anyway or that count errors, so they add no cost per message.
 
 use super::Socket;
-use crate::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 
 /// The numbers, in the order of `zmq_tautline_statistics_t`.
 pub(super) const NUMBERS: usize = 14;

@@ -4,9 +4,9 @@
 use super::Socket;
 use crate::error::Error;
 use crate::pipe::{Part, Received, Route, Target};
-use crate::sync::Arc;
 use crate::watch::{Tap, TappedMessage};
 use tautline_observe::tap::Direction;
+use tautline_queue::sync::Arc;
 
 /// The taps of a socket.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use super::Socket;
 use crate::error::Error;
 use crate::policy::{Guard, TopicAuthorizer, TopicKeeper};
-use crate::sync::Arc;
 use tautline_policy::TopicUse;
+use tautline_queue::sync::Arc;
 
 /// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or about each message of a peer
 /// (SUB, XSUB). A refused subscription is not set, and a refused message is dropped. Both are

@@ -26,11 +26,11 @@ use crate::endpoint::{Endpoint, Host, IpcEndpoint, TcpEndpoint, UdpEndpoint, Vso
 use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
-use crate::sync::Arc;
 use tautline_io::fd::RawFd;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 use tautline_io::resolve::AcceptedFamily;
 use tautline_proto::{Carrier, socks};
+use tautline_queue::sync::Arc;
 
 /// A listener, and its resolved endpoint (`tcp://127.0.0.1:40123`).
 pub(crate) struct Bound {

@@ -13,12 +13,12 @@ use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, ws};
 use crate::endpoint::{Endpoint, Host, TcpEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::Arc;
 use tautline_io::errno;
 use tautline_io::net::Address;
 use tautline_proto::tls::{BadCredentials, Identity, Tls, TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 use tautline_proto::{Carrier, Direct};
+use tautline_queue::sync::Arc;
 
 pub(super) const SCHEME: &str = "tls+tcp";
 

@@ -10,10 +10,10 @@ use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp};
 use crate::endpoint::{Endpoint, Host, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::Arc;
 use tautline_io::net::Address;
 use tautline_proto::Carrier;
 use tautline_proto::ws::{Config, Role, WebSocket};
+use tautline_queue::sync::Arc;
 
 pub(super) const SCHEME: &str = "ws";
 /// The default port, which the Host header omits.

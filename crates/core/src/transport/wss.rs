@@ -5,10 +5,10 @@ use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, tls, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
-use crate::sync::Arc;
 use tautline_proto::Carrier;
 use tautline_proto::tls::{TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
+use tautline_queue::sync::Arc;
 
 pub(super) const SCHEME: &str = "wss";
 /// The default port, which the Host header omits.

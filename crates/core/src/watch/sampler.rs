@@ -8,11 +8,11 @@ use super::server::Server;
 use super::{SocketWatch, Watch};
 use crate::error::check_shortage;
 use crate::stderr_report::report_in_background;
-use crate::sync::{Arc, lock};
 use crate::version::version;
 use tautline_io::clock::unix_us;
 use tautline_io::time::thread_cpu_nanos;
 use tautline_observe::{Image, Output, Process};
+use tautline_queue::sync::{Arc, lock};
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);

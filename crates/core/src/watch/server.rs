@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::Watch;
 use super::tap::Tap;
-use crate::sync::Arc;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{Acquire, Release};
 use tautline_io::net::peer_credentials_of;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::thread::{self, OwnThread, Started};
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{LONGEST_REQUEST, OK, Request};
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::atomic::Ordering::{Acquire, Release};
 
 /// Maximum number of tools at a time.
 const MOST: usize = 8;

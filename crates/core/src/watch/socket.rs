@@ -8,14 +8,14 @@ use crate::conn::{Connection, News, PeerInfo, SocketInbox};
 use crate::monitor::{self, Ends, EventDetails, Watcher, event};
 use crate::options::Options;
 use crate::pipe::{PipeId, PipeProbe, PipesShared};
-use crate::queue::{ChainCounts, Probe};
-use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_observe::{
     self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
     event_name,
 };
 use tautline_proto::zap;
+use tautline_queue::sync::{Arc, Mutex, lock};
+use tautline_queue::{ChainCounts, Probe};
 
 /// First id of peers that the owner has not numbered yet.
 const UNSEEN: u64 = 1 << 32;

@@ -3,12 +3,12 @@
 //! are counted as missed.
 
 use crate::pipe::PipeId;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Part, Request};
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum number of bytes that are queued for a tool, and that are kept of a message.
 const ROOM: usize = 4 << 20;

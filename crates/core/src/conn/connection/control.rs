@@ -1,9 +1,9 @@
 //! Control frames of the connection itself: PING and PONG (RFC 37).
 
 use super::Connection;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
-use crate::sync::atomic::fence;
-use crate::sync::{Arc, lock};
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
+use tautline_queue::sync::atomic::fence;
+use tautline_queue::sync::{Arc, lock};
 
 /// Control frames of the connection itself. A newer frame replaces a waiting one. So memory does
 /// not grow if a peer sends PINGs and does not read.

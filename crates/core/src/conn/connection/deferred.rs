@@ -4,10 +4,10 @@
 use super::Connection;
 use crate::conn::pump::Flushed;
 use crate::conn::unwritten;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, lock};
-use crate::timing::flush::Deferred;
-use crate::timing::supervisor::{NextWrite, OwnerActivity};
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, lock};
+use tautline_timing::flush::Deferred;
+use tautline_timing::supervisor::{NextWrite, OwnerActivity};
 
 impl Connection {
     /// Owner: ends the session, because there is no memory for a message that must be sent.

@@ -1,9 +1,9 @@
 //! A peer's signs of life, for heartbeats.
 
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 use tautline_io::clock;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Values that the reader of a connection notes at each arrival.
 #[derive(Default)]

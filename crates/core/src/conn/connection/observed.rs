@@ -1,11 +1,11 @@
 //! Observed state of a connection for `watch`, in addition to the counters of its queues.
 
 use super::{Connection, THROUGH_MEMORY};
-use crate::queue::Progress;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, Mutex, lock, try_lock};
 use tautline_io::clock;
+use tautline_queue::Progress;
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, Mutex, lock, try_lock};
 
 /// State kept for `watch`.
 #[derive(Default)]

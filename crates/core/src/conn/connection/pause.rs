@@ -7,12 +7,12 @@
 
 use super::Connection;
 use crate::conn::intake::{Intake, PeerRequests, ReadOutcome};
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use crate::sync::atomic::fence;
-use crate::sync::{Arc, lock};
 use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
+use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use tautline_queue::sync::atomic::fence;
+use tautline_queue::sync::{Arc, lock};
 
 impl Connection {
     /// Owner: applies a changed ZMQ_RCVHWM.

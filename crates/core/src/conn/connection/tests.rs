@@ -4,9 +4,6 @@ use crate::conn::link::{SetKeeper, SharedStage};
 use crate::conn::reader::{ReadSet, Reader};
 use crate::conn::testbed::{MockIoSide, open, open_with};
 use crate::conn::{Flushed, News, SocketInbox, Waker};
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Arc, lock};
 #[cfg(unix)]
 use std::io::Write;
 use std::ops::ControlFlow::{Break, Continue};
@@ -17,6 +14,9 @@ use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_proto::{ProtocolError, command};
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Arc, lock};
 
 /// A stage that says goodbye in each message of the peer.
 struct Farewell;
@@ -72,7 +72,7 @@ fn failed_write_keeps_received_messages_readable() {
 /// sleep, is notified.
 #[test]
 fn last_message_before_close_is_announced() {
-    let goodbye: SharedStage = Arc::new(crate::sync::Mutex::new(Box::new(Farewell)));
+    let goodbye: SharedStage = Arc::new(tautline_queue::sync::Mutex::new(Box::new(Farewell)));
     // The stream continues with an invalid frame, or the stage ends the stream.
     for (stage, last_words) in [(None, &b"\x00\x02hi\xff\x00"[..]), (Some(goodbye), b"\x00\x02hi")] {
         let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());

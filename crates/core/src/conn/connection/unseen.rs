@@ -5,10 +5,10 @@
 
 use super::Connection;
 use crate::conn::{NewPipe, News, PeerInfo};
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{Arc, Mutex, lock};
 use tautline_proto::frame;
+use tautline_queue::sync::atomic::AtomicBool;
+use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Events that the owner has not seen yet.
 #[derive(Default)]

@@ -1,13 +1,13 @@
 use super::*;
-use crate::queue::FrameReader;
 use std::time::Duration;
 use tautline_proto::SocketType;
 use tautline_proto::command::put_subscribe;
+use tautline_queue::FrameReader;
 use tautline_testkit::with_watchdog;
 
 /// Returns an intake that reads from a peer, the owner's end of its queue, and the peer's stream.
 fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, FrameReader, Stream) {
-    let (filler, reader) = crate::queue::inbound();
+    let (filler, reader) = tautline_queue::inbound();
     let kind = ConnectionKind {
         socket_type,
         takes_subscriptions,

@@ -4,14 +4,14 @@
 //! memory. While a member has such bytes, an extra descriptor of the set is readable.
 
 use super::Connection;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::poll::{PollFd, poll};
 use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 
 /// Name of the descriptor that reports members with unread bytes.
 pub(super) const UNREAD: Token = Token(u64::MAX >> 1);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::{Dialer, Phase};
 use crate::conn::News;
 use crate::driver::EventLoop;
-use crate::sync::{Arc, lock};
+use tautline_queue::sync::{Arc, lock};
 
 /// Time from the socket's first call after the refusal until the pipe ends. A sending libzmq socket
 /// checks for commands once in 3,000,000 ticks of the processor's clock, which is 1.5 ms at 2 GHz.

@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::{Attempt, ConnectAttempts, Dialer};
 use crate::driver::EventLoop;
 use crate::monitor::event;
-use crate::sync::{Arc, lock};
 use crate::transport;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Address, Failure, Stream};
 use tautline_io::reactor::{Interest, Mode, Token};
 use tautline_io::resolve;
+use tautline_queue::sync::{Arc, lock};
 
 /// Head start of an address before the next one is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);

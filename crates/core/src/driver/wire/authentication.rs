@@ -5,7 +5,6 @@ use crate::conn::Loss;
 use crate::driver::EventLoop;
 use crate::monitor::Claim;
 use crate::policy::{Proof, Refusal};
-use crate::sync::{Arc, lock};
 use crate::transport;
 use crate::zap::{ReplyState, RequestError};
 use std::sync::Weak;
@@ -13,6 +12,7 @@ use std::task::{Wake, Waker};
 use tautline_io::errno;
 use tautline_proto::AuthFailure;
 use tautline_proto::zap::{self, Credentials, ZapReply};
+use tautline_queue::sync::{Arc, lock};
 
 /// Status code of the ZAP handler for a peer that it refuses, RFC 27.
 const DENIED: u16 = 400;

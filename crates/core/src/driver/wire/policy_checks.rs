@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::{Origin, Phase, USER_ID, Wire};
 use crate::conn::{Loss, unsent_bytes};
 use crate::driver::EventLoop;
-use crate::message::Metadata;
 use crate::policy::{Gate, PeerSource, Proof, Refusal};
-use crate::sync::{Arc, lock};
 use crate::transport;
 use tautline_io::errno;
 use tautline_policy::AllowedTopics;
 use tautline_proto::PeerCertificates;
 use tautline_proto::zap::ZapReply;
+use tautline_queue::message::Metadata;
+use tautline_queue::sync::{Arc, lock};
 
 /// Interval between two checks of the peers' permissions. If a key is revoked, its connection ends
 /// within a second.

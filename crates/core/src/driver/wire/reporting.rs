@@ -3,16 +3,16 @@
 use super::policy_checks::{key_owner, topics};
 use super::{USER_ID, Wire};
 use crate::conn::{Loss, PeerInfo};
-use crate::message::{Metadata, limit_properties};
 use crate::monitor::{Claim, EventDetails, KnownPeer, event};
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::transport;
 use tautline_io::clock::unix_us;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_proto::zap::ZapReply;
 use tautline_proto::{AuthFailure, PeerCertificates, ProtocolError};
+use tautline_queue::message::{Metadata, limit_properties};
+use tautline_queue::sync::Arc;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 
 impl Wire {
     /// Collects the metadata that messages of this peer carry. If a name occurs more than once, its

@@ -1,8 +1,8 @@
 use crate::error::Error;
-use crate::message::Message;
 use crate::pattern::testbed::{TestBed, parts};
 use crate::pipe::Target;
 use tautline_proto::{SocketType, command, frame};
+use tautline_queue::message::Message;
 
 fn join(bed: &mut TestBed, group: &[u8]) -> Result<(), Error> {
     bed.pattern.pattern_mut().join(&mut bed.pipes, group, true)

@@ -3,8 +3,8 @@
 use super::super::subscription_permissions::{Granted, Requester};
 use super::Publisher;
 use crate::error::Error;
-use crate::message::Message;
 use crate::pipe::{PipeId, Pipes};
+use tautline_queue::message::Message;
 
 /// True if the owner does not know yet that the peer has completed its handshake. (Inproc peers
 /// belong to the program itself.)

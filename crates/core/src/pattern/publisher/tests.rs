@@ -1,10 +1,10 @@
 use crate::conn::testbed::MockIoSide;
 use crate::error::Error;
-use crate::message::Message;
 use crate::pattern::testbed::{Parts, TestBed, parts};
 use crate::pipe::{OnFull, Part, PipeId, Target};
-use crate::sync::Arc;
 use tautline_proto::{SocketType, command};
+use tautline_queue::message::Message;
+use tautline_queue::sync::Arc;
 
 /// All messages that can be received, each one part long.
 fn notified(bed: &mut TestBed) -> Parts {

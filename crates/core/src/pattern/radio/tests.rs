@@ -1,8 +1,8 @@
 use crate::error::Error;
-use crate::message::Message;
 use crate::pattern::testbed::{TestBed, parts};
 use crate::pipe::{Body, Part, PipeId};
 use tautline_proto::{SocketType, command};
+use tautline_queue::message::Message;
 
 fn send(bed: &mut TestBed, group: &[u8], body: &[u8]) -> Result<(), Error> {
     let mut message = Message::from_slice(body);

@@ -1,7 +1,7 @@
 use super::*;
-use crate::message::Message;
 use crate::pattern::testbed::{TestBed, parts};
 use tautline_proto::SocketType;
+use tautline_queue::message::Message;
 
 fn bed() -> TestBed {
     TestBed::new(SocketType::Router)

@@ -1,8 +1,8 @@
 use crate::error::Error;
-use crate::message::Message;
 use crate::pattern::testbed::{TestBed, parts};
 use crate::pipe::{Body, Part, Target};
 use tautline_proto::SocketType;
+use tautline_queue::message::Message;
 
 fn send_to(bed: &mut TestBed, routing_id: u32, body: &[u8]) -> Result<(), Error> {
     let mut message = Message::from_slice(body);

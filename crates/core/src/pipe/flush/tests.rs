@@ -1,7 +1,7 @@
 use super::*;
-use crate::conn::chore::{self, Chore, Mark};
 use crate::conn::testbed::{MockIoSide, begin_session, open_pipe, unopened_pipe};
 use crate::pipe::Pipe;
+use tautline_queue::handoff::chore::{self, Chore, Mark};
 
 struct Swept(Arc<Connection>);
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::*;
 use crate::pipe::PipeId;
 use crate::poller::{POLLIN, POLLOUT};
-use crate::sync::Arc;
 use crate::{Context, Flags, Message, SocketType};
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
+use tautline_queue::sync::Arc;
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);

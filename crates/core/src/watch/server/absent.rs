@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::Watch;
-use crate::sync::Arc;
+use tautline_queue::sync::Arc;
 
 /// Control socket that does not exist.
 pub(super) enum Server {}

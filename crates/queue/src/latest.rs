@@ -1,0 +1,50 @@
+//! `LatestMessage`: a slot for one message, which keeps the newest message (ZMQ_CONFLATE).
+//!
+//! Each side may put a message in or take it out. Only messages of one part go through a slot, as
+//! the man page says.
+
+use crate::message::Message;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// The newest message, with its frame flags.
+pub struct LatestMessage {
+    newest: Mutex<Option<(u8, Message)>>,
+    /// True if `newest` has a message. Written under the lock of `newest`.
+    full: AtomicBool,
+}
+
+impl LatestMessage {
+    /// Returns an empty slot.
+    pub fn new() -> Self {
+        LatestMessage { newest: Mutex::new(None), full: AtomicBool::new(false) }
+    }
+
+    /// Puts a message in and replaces the current one.
+    pub fn put(&self, flags: u8, message: Message) {
+        let mut newest = lock(&self.newest);
+        let former = newest.replace((flags, message));
+        // Release pairs with the Acquire in `is_full`.
+        self.full.store(true, Ordering::Release);
+        drop(newest);
+        // The former message's free function runs outside of the lock.
+        drop(former);
+    }
+
+    /// Takes the message out.
+    pub fn take(&self) -> Option<(u8, Message)> {
+        if !self.is_full() {
+            return None;
+        }
+        let mut newest = lock(&self.newest);
+        self.full.store(false, Ordering::Release);
+        newest.take()
+    }
+
+    /// True if there is a message.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        // Acquire pairs with the Release in `put`.
+        self.full.load(Ordering::Acquire)
+    }
+}
