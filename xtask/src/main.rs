@@ -14,6 +14,7 @@ mod commit_subjects;
 mod compat;
 mod crates;
 mod cross;
+mod cycles;
 mod layers;
 mod lex;
 mod link;
@@ -32,8 +33,8 @@ use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               checks layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, the names
-                      of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
+  check               checks layers and import cycles, sizes of files and types, branches outside of tables, unsafe code, relaxed
+                      accesses, the names of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
   prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
