@@ -35,7 +35,7 @@ languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=n
 profiles: ## Tautline built in each build profile, PGO too, over the whole matrix: ARGS="--pairs 2 --only transport=tcp"
 	@scripts/profiles.sh $(ARGS)
 
-budget: ## instructions of a send and a receive, against bench/budget/budget.txt
+budget: ## instructions of a send and a receive, and the files that they enter, against bench/budget
 	@scripts/budget.sh
 
 # Tools that the suites need. Suites that run only at a merge or at night install their other tools themselves.

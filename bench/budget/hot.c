@@ -4,18 +4,24 @@
  * hot push_pull|pub_sub|router_dealer|router_in_turn|dealer_router[_monitored]
  * buffers|messages SIZE ROUNDS
  *
+ * Over tcp the receiver is another process, which is not counted:
+ *
+ * hot sink                                        prints its endpoint, receives until it is killed
+ * hot push_pull_tcp buffers|messages SIZE ROUNDS  sends to the endpoint in the variable SINK
+ *
  * scripts/budget.sh counts the instructions of send_batch and receive_batch under
  * callgrind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #define BATCH 500 /* below the high-water mark */
 #define PEERS 4 /* of router_in_turn */
 
 static size_t size;
-static int messages, routed, named, in_turn;
+static int messages, routed, named, in_turn, batch = BATCH;
 static void *peers[PEERS];
 static const char *const names[PEERS] = {"id", "id1", "id2", "id3"};
 static char body[65536];
@@ -48,7 +54,7 @@ __attribute__((noinline)) void send_batch(void *socket)
         send_in_turn(socket);
         return;
     }
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; i < batch; i++) {
         if (routed)
             check(zmq_send(socket, "id", 2, ZMQ_SNDMORE) == 2);
         if (messages) {
@@ -91,12 +97,52 @@ static void *monitor(void *context, void *socket, const char *endpoint)
     return pair;
 }
 
+static void sink(void)
+{
+    void *socket = zmq_socket(zmq_ctx_new(), ZMQ_PULL);
+    char endpoint[256];
+    size_t length = sizeof endpoint;
+
+    check(socket != NULL && zmq_bind(socket, "tcp://127.0.0.1:*") == 0);
+    check(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0);
+    puts(endpoint);
+    fflush(stdout);
+    for (;;)
+        check(zmq_recv(socket, body, sizeof body, 0) >= 0);
+}
+
+/* Sends to another process. After a pause each message is written at once. */
+static int send_over_tcp(int rounds)
+{
+    void *context = zmq_ctx_new(), *sender = zmq_socket(context, ZMQ_PUSH);
+    const int immediate = 1;
+    int events = 0;
+    size_t length = sizeof events;
+
+    check(sender != NULL && zmq_setsockopt(sender, ZMQ_IMMEDIATE, &immediate, sizeof immediate) == 0);
+    check(getenv("SINK") != NULL && zmq_connect(sender, getenv("SINK")) == 0);
+    while ((events & ZMQ_POLLOUT) == 0) {
+        usleep(20 * 1000);
+        check(zmq_getsockopt(sender, ZMQ_EVENTS, &events, &length) == 0);
+    }
+    batch = 1;
+    for (int i = 0; i < rounds * BATCH; i++) {
+        send_batch(sender);
+        usleep(20);
+    }
+    zmq_close(sender);
+    zmq_ctx_term(context);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     void *listeners[2] = {NULL, NULL};
     int rounds, to = ZMQ_PUSH, from = ZMQ_PULL;
     char subscription[2];
 
+    if (argc == 2 && strcmp(argv[1], "sink") == 0)
+        sink();
     if (argc != 5)
         return 2;
     if (strncmp(argv[1], "pub_sub", 7) == 0)
@@ -111,6 +157,8 @@ int main(int argc, char **argv)
     size = strtoul(argv[3], NULL, 10);
     rounds = atoi(argv[4]);
     check(size <= sizeof body);
+    if (strcmp(argv[1], "push_pull_tcp") == 0)
+        return send_over_tcp(rounds);
 
     void *context = zmq_ctx_new(), *sender = zmq_socket(context, to), *receiver = zmq_socket(context, from);
     if (strstr(argv[1], "_monitored") != NULL) {

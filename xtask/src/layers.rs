@@ -1,13 +1,16 @@
 //! Checks the layers of the engine: a module uses only modules of lower layers.
 //!
 //! The table is `xtask/layers.txt`. Its layers are top-level modules, or single modules inside of one. The check finds these
-//! references in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains up to the crate root, `tautline_proto::`,
-//! `tautline_io::`, `tautline_mem::`, `tautline_queue::` and `tautline_timing::`. Tests may use every module.
+//! references in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains up to the crate root, and the other crates of the
+//! workspace (`tautline_proto::`). Tests may use every module.
+//!
+//! It also checks the number of import cycles between files ([`cycles`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use crate::cycles;
 use crate::scan::{self, Source};
 
 /// Crates that are layers below the engine, with their names in code.
@@ -18,6 +21,9 @@ const CRATES: [(&str, &str); 5] = [
     ("tautline_queue", "queue"),
     ("tautline_timing", "timing"),
 ];
+
+/// Crates for tools and for the rules of a host. Only the layers whose lines name them may use them, not the layers above those.
+const HOST_CRATES: [&str; 3] = ["tautline_observe", "tautline_policy", "tautline_names"];
 
 /// For each layer, the layers that it may use directly or through others.
 type Table = BTreeMap<String, BTreeSet<String>>;
@@ -37,9 +43,18 @@ pub fn check(root: &Path) -> Vec<String> {
         .filter(|module| !table.contains_key(**module))
         .map(|module| format!("crates/core/src/{module}: not in xtask/layers.txt"))
         .collect();
+    let mut used = BTreeSet::new();
     for source in sources.iter().filter(|source| !source.is_test) {
         findings.extend(violations(source, &table));
+        let from = layer(&scan::module_path(&source.path).join("/"), &table);
+        used.extend(references(source).into_iter().map(|(_, to)| (from.clone(), to)));
     }
+    for (from, to) in table.iter().flat_map(|(from, uses)| uses.iter().map(move |to| (from, to))) {
+        if HOST_CRATES.contains(&to.as_str()) && !used.contains(&(Some(from.clone()), to.clone())) {
+            findings.push(format!("xtask/layers.txt: {from} does not use {to}"));
+        }
+    }
+    findings.extend(cycles::check(root, &text));
     findings
 }
 
@@ -83,6 +98,8 @@ fn references(source: &Source) -> Vec<(usize, String)> {
         let mut add = |path: String| found.push((line, path));
         if let Some((_, layer)) = CRATES.iter().find(|(name, _)| *name == word) {
             add((*layer).to_owned());
+        } else if HOST_CRATES.contains(&word) {
+            add(word.to_owned());
         } else if word == "crate" && !code[..at].ends_with('$') {
             heads(after).into_iter().for_each(&mut add);
         } else if word == "super" && !code[..at].trim_end().ends_with("::") {
@@ -156,12 +173,12 @@ fn parse(text: &str) -> Result<Table, String> {
         let uses: Vec<String> = uses.split_whitespace().map(str::to_owned).collect();
         if name == "everybody" {
             shared = uses;
-        } else {
+        } else if name != "import-cycles" {
             direct.insert(name.trim().to_owned(), uses);
         }
     }
-    for (_, layer) in CRATES {
-        direct.entry(layer.to_owned()).or_default();
+    for layer in CRATES.iter().map(|(_, layer)| layer).chain(&HOST_CRATES) {
+        direct.entry((*layer).to_owned()).or_default();
     }
     let mut table = Table::new();
     for name in direct.keys() {
@@ -170,6 +187,7 @@ fn parse(text: &str) -> Result<Table, String> {
         if all.contains(name) {
             return Err(format!("xtask/layers.txt: {name} lies below itself"));
         }
+        all.retain(|layer| !HOST_CRATES.contains(&layer.as_str()) || direct[name].contains(layer));
         // Every layer may use a shared leaf, but not the layers that the leaf uses.
         if !shared.contains(name) {
             all.extend(shared.iter().cloned());
@@ -215,6 +233,7 @@ mod tests {
         assert_eq!(names("a/b.rs", "use super::c; use super::super::d::E;"), ["d"]);
         assert_eq!(names("a.rs", "use super::d::E; pub(crate) fn f() {} pub(super) x: u8"), ["d"]);
         assert_eq!(names("a.rs", "use tautline_io::net; crate::check!(x); $crate::y"), ["io"]);
+        assert_eq!(names("a.rs", "use tautline_policy::Call;"), ["tautline_policy"]);
     }
 
     #[test]
@@ -234,6 +253,15 @@ mod tests {
         assert!(violations(&source("top.rs", "use crate::low::X;"), &table).is_empty());
         assert_eq!(violations(&source("low.rs", "use crate::X;"), &table).len(), 1);
         assert!(violations(&source("lib.rs", "use crate::top::X;"), &table).is_empty());
+    }
+
+    #[test]
+    fn crates_of_the_host_are_not_inherited() {
+        let table = parse("top: mid\nmid: tautline_observe mem\n").unwrap();
+        assert_eq!(table["mid"].iter().collect::<Vec<_>>(), ["mem", "tautline_observe"]);
+        assert_eq!(table["top"].iter().collect::<Vec<_>>(), ["mem", "mid"]);
+        let found = violations(&source("top.rs", "use tautline_observe::Peer;"), &table);
+        assert_eq!(found, ["crates/core/src/top.rs:1: top may not use tautline_observe"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod commit_subjects;
 mod compat;
 mod crates;
 mod cross;
+mod cycles;
 mod layers;
 mod lex;
 mod link;
@@ -25,6 +26,7 @@ mod sizes;
 mod types;
 mod unsafe_sites;
 mod versions;
+mod walk;
 mod words_only;
 
 use std::path::{Path, PathBuf};
@@ -32,8 +34,8 @@ use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               checks layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, the names
-                      of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
+  check               checks layers and import cycles, sizes of files and types, branches outside of tables, unsafe code, relaxed
+                      accesses, the names of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
   prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
@@ -47,6 +49,8 @@ usage: cargo run -p xtask -- COMMAND
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
                       runs the engine in a simulated system, from seeds: docs/develop/simulation.md
   faults [--refresh]  checks that each planted fault of tests/sim/faults applies to the sources, or rewrites its context
+  walk [--check | --write] [--library FILE] [CASE...]
+                      counts the source files that a call of the library enters: xtask/src/walk.rs
   benches             prints the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         ["faults", "--refresh"] => report("planted faults", &simulate::faults::refresh(&root)),
         ["prose", arguments @ ..] => prose::run(&root, arguments),
         ["words-only", arguments @ ..] => words_only::run(&root, arguments),
+        ["walk", arguments @ ..] => walk::run(&root, &target(), arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
