@@ -27,13 +27,11 @@ mod outgoing;
 mod pace;
 mod part;
 mod peer;
-mod pipe_table;
 mod pipes;
 mod probe;
 mod replacement;
 mod room;
 mod route;
-mod send_checks;
 mod topic_access;
 mod traffic;
 mod unqueued;
@@ -46,7 +44,7 @@ pub(crate) use errands::PipesShared;
 use incoming::Incoming;
 use link::Link;
 use outgoing::Outgoing;
-pub(crate) use part::{Body, Part, Received, Target};
+pub(crate) use part::{Body, Delivered, Part, Target};
 pub(crate) use peer::Peer;
 pub(crate) use pipes::{Pipes, SocketPipes};
 pub(crate) use probe::PipeProbe;
@@ -174,18 +172,18 @@ impl Pipe {
     /// Receives the next part if it is the last of its message and known to be available. If it
     /// returns `None`, `recv` may still find a part.
     #[inline(always)]
-    pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
         let len = match target {
             Target::Buffer(buffer) => self.recv_last_into(buffer)?,
             Target::Message(message) => self.recv_last_message(message)?,
         };
-        Some(Received { len, more: false })
+        Some(Delivered { len, more: false })
     }
 
     /// Receives the next part and skips commands. Returns `None` if there is no whole message. If
     /// there is no memory for the part, it stays the next one. A buffer target never needs memory.
     #[inline]
-    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
+    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Delivered>, NoMemory> {
         if !self.can_recv() {
             return Ok(None);
         }

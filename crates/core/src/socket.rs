@@ -39,8 +39,8 @@ use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
-use crate::pattern::Routed;
-use crate::pipe::{Body, Part, Pipe, PipeId, Received, Route, SocketPipes, Target};
+use crate::pattern::{Received, Routed, Sent};
+use crate::pipe::{Body, Part, Pipe, PipeId, SocketPipes, Target};
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
@@ -197,44 +197,36 @@ impl Socket {
             self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
-        if self.pipes.send_checks.is_enabled() {
-            self.run_send_checks(&part)?;
+        if self.pipes.take_due_read() {
+            self.read_due()?;
         }
-        let mut result = self.pattern.send(&mut self.pipes, &mut part);
+        let result = match &self.tapped {
+            None => self.send_by_pattern(&mut part, flags),
+            Some(_) => self.send_tapped(&mut part, flags),
+        };
+        self.sent = self.sent.wrapping_add(1);
+        result.map(|_| ())
+    }
+
+    /// Sends a part by the pattern, and blocks if the part must wait.
+    #[inline(always)]
+    fn send_by_pattern(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<Sent, Error> {
+        let mut result = self.pattern.send(&mut self.pipes, part);
         if result == Err(Error::Again) {
-            result = self.send_waiting(&mut part, flags);
+            result = self.send_waiting(part, flags);
+            if self.tapped.is_some() {
+                // The tap may have been attached during the wait.
+                self.pattern.routes.end();
+            }
         }
         if self.pipes.has_closing() {
-            self.finish_send(result.is_ok());
+            self.remove_closed_pipes();
         }
-        self.sent = self.sent.wrapping_add(1);
         result
     }
 
-    /// Processes commands from peers that the I/O thread may not have read yet.
     #[cold]
-    fn run_send_checks(&mut self, part: &Part<'_>) -> Result<(), Error> {
-        self.inspect_sent(part);
-        if !self.pipes.send_checks.take_due_read() {
-            return Ok(());
-        }
-        match &self.set {
-            Some(set) if set.is_kept() => self.read_available(),
-            Some(set) => {
-                if !set.glance() {
-                    // The I/O thread may have been interrupted before its read.
-                    set.acquire();
-                    set.read_ready();
-                    set.hand_over();
-                }
-                if self.inbox.has_pending() { self.process_news() } else { Ok(()) }
-            }
-            None => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
+    fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<Sent, Error> {
         if flags.dontwait() && self.inbox.is_exposed() {
             // Reset the signal before the last check, so that later room signals again.
             self.inbox.waker().clear();
@@ -337,20 +329,26 @@ impl Socket {
             self.call_again();
         }
         if self.pipes.has_closing() || !self.ending.is_empty() {
-            self.finish_recv(target, &result);
+            self.remove_closed_pipes();
+            self.detach_ended();
+            // The caller that reads a peer's last message learns of its end at once.
+            self.pattern.routes.end();
+        }
+        if self.tapped.is_some() {
+            self.offer_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
             // If the message had more parts, they are lost together with the peer.
             self.receive_more = false;
         }
-        let (Received { len, more }, _) = result?;
+        let Received { len, more, .. } = result?;
         self.receive_more = more;
         self.received = self.received.wrapping_add(1);
         Ok(len)
     }
 
     #[inline(never)]
-    fn recv_waiting(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<(Received, Route), Error> {
+    fn recv_waiting(&mut self, target: &mut Target<'_>, flags: Flags) -> Result<Received, Error> {
         let deadline = self.deadline(flags, self.pipes.options.receive_timeout);
         loop {
             if flags.dontwait() {

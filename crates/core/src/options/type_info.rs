@@ -24,8 +24,6 @@ pub(crate) struct SocketTypeInfo {
     pub(crate) connects_once: bool,
     /// A socket of this type may send the events of a monitor.
     pub(crate) can_carry_events: bool,
-    /// A message goes to all peers that want it, and not to one of them in turn.
-    pub(crate) is_fan_out: bool,
     /// The peers of this type have numbers, by which the program addresses them.
     pub(crate) has_numbered_peers: bool,
     /// The type has `zmq_connect_peer`, which connects and returns the number of the peer.
@@ -44,7 +42,6 @@ const NONE: SocketTypeInfo = SocketTypeInfo {
     has_zero_linger: false,
     connects_once: false,
     can_carry_events: false,
-    is_fan_out: false,
     has_numbered_peers: false,
     can_connect_peer: false,
     can_handle_zap: false,
@@ -55,13 +52,7 @@ static FACTS: [(SocketType, SocketTypeInfo); 21] = [
     (SocketType::Pair, SocketTypeInfo { can_carry_events: true, ..NONE }),
     (
         SocketType::Pub,
-        SocketTypeInfo {
-            conflates_outgoing: true,
-            connects_once: true,
-            can_carry_events: true,
-            is_fan_out: true,
-            ..NONE
-        },
+        SocketTypeInfo { conflates_outgoing: true, connects_once: true, can_carry_events: true, ..NONE },
     ),
     (
         SocketType::Sub,
@@ -86,8 +77,8 @@ static FACTS: [(SocketType, SocketTypeInfo); 21] = [
     ),
     (SocketType::Pull, SocketTypeInfo { conflates_incoming: true, ..NONE }),
     (SocketType::Push, SocketTypeInfo { conflates_outgoing: true, can_carry_events: true, ..NONE }),
-    (SocketType::XPub, SocketTypeInfo { is_fan_out: true, ..NONE }),
-    (SocketType::XSub, SocketTypeInfo { has_zero_linger: true, is_fan_out: true, ..NONE }),
+    (SocketType::XPub, NONE),
+    (SocketType::XSub, SocketTypeInfo { has_zero_linger: true, ..NONE }),
     (SocketType::Stream, SocketTypeInfo { raw: true, ..NONE }),
     (
         SocketType::Server,
@@ -100,7 +91,7 @@ static FACTS: [(SocketType, SocketTypeInfo); 21] = [
         },
     ),
     (SocketType::Client, SocketTypeInfo { has_hello_msg: true, has_hiccup_msg: true, ..NONE }),
-    (SocketType::Radio, SocketTypeInfo { is_fan_out: true, ..NONE }),
+    (SocketType::Radio, NONE),
     (SocketType::Dish, SocketTypeInfo { has_zero_linger: true, ..NONE }),
     (SocketType::Gather, NONE),
     (SocketType::Scatter, NONE),

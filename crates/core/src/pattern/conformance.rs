@@ -4,8 +4,9 @@
 use super::testbed::TestBed;
 use super::{REGISTRY, entry};
 use crate::error::Error;
-use crate::pipe::{OnFull, PipeId, Target};
+use crate::pipe::{OnFull, Part, PipeId, Target};
 use tautline_proto::SocketType;
+use tautline_queue::message::Message;
 use tautline_testkit::XorShift;
 
 /// Tests the pattern of a socket type. `sends` and `receives` are the results of an unconnected
@@ -42,6 +43,11 @@ macro_rules! conforms {
                 for seed in 1..=40 {
                     random_use(TYPE, seed);
                 }
+            }
+
+            #[test]
+            fn results_name_the_peer() {
+                check_named_peers(TYPE);
             }
 
             #[test]
@@ -172,6 +178,43 @@ fn drop_rest_of_message(socket_type: SocketType) {
         }
         assert_eq!(bed.peer_receives(id), None, "{sent_before} parts were sent before the end");
     }
+}
+
+/// Checks the peers in the results: a part was sent by the peer that the result names, and a
+/// message arrives at the peer that the result names.
+fn check_named_peers(socket_type: SocketType) {
+    let row = entry(socket_type).unwrap();
+    let mut bed = TestBed::new(socket_type);
+    let ids = [bed.join_as(b"one"), bed.join_as(b"two")];
+    let _ = bed.pattern.pattern_mut().subscribe(&mut bed.pipes, b"", true);
+    for id in ids.into_iter().filter(|_| row.takes_subscriptions) {
+        bed.peer_subscribes(id, b"", true);
+    }
+    let peer = send_to_named_peer(&mut bed, ids).unwrap_or(ids[1]);
+    if row.thread_safe {
+        bed.peer_sends(peer, [b"request"]);
+    } else {
+        bed.peer_sends(peer, [b"", b"request"]);
+    }
+    let mut part = Message::new();
+    while let Ok(received) = bed.pattern.recv(&mut bed.pipes, &mut Target::Message(&mut part)) {
+        if part.as_slice() == b"request" {
+            assert_eq!(received.from, Some(peer));
+        }
+    }
+    let replied = send_to_named_peer(&mut bed, ids);
+    assert!(socket_type != SocketType::Rep || replied == Some(peer));
+}
+
+/// Sends two parts. Returns the only peer that they have reached.
+fn send_to_named_peer(bed: &mut TestBed, ids: [PipeId; 2]) -> Option<PipeId> {
+    let parts: [(&[u8], bool); 2] = [(b"two", true), (b"body", false)];
+    let sent = parts.map(|(body, more)| bed.pattern.send(&mut bed.pipes, &mut Part::copied(body, more)));
+    let named = sent.into_iter().filter_map(Result::ok).next_back().and_then(|sent| sent.to);
+    let reached: Vec<_> = ids.into_iter().filter(|&id| bed.peer_receives(id).is_some()).collect();
+    let only = if let [id] = reached[..] { Some(id) } else { None };
+    assert_eq!(named, only);
+    only
 }
 
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {

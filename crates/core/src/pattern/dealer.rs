@@ -2,11 +2,11 @@
 //! fairly. The asynchronous counterpart of REP and ROUTER, or of SERVER. Several threads may use a
 //! CLIENT, so its messages have one part.
 
-use super::Pattern;
 use super::greeting::{greet, probe};
 use super::rotation::{FairQueue, Rotation};
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -43,15 +43,15 @@ impl Pattern for Dealer {
     }
 
     #[inline]
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        self.outgoing.send(pipes, part)?;
-        Ok(Route::pipe(self.outgoing.sole()))
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
+        let sent = self.outgoing.send(pipes, part)?;
+        Ok(Sent { route: Route::pipe(self.outgoing.sole()), ..sent })
     }
 
     #[inline]
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         let received = self.incoming.recv(pipes, target)?;
-        Ok((received, Route::pipe(self.incoming.sole())))
+        Ok(Received { route: Route::pipe(self.incoming.sole()), ..received })
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

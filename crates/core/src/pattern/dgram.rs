@@ -1,10 +1,10 @@
 //! DGRAM: datagrams to and from any address. A message has two parts, the other end's address
 //! (`host:port`) and the body.
 
-use super::Pattern;
 use super::rotation::FairQueue;
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, PipeId, Pipes, Route, Target};
 
 /// The behaviour of a DGRAM socket.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Pattern for Dgram {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         // A message has exactly two parts.
         if part.more == self.addressed {
             return Err(Error::Invalid);
@@ -56,18 +56,20 @@ impl Pattern for Dgram {
                     return Err(Error::Again);
                 }
                 pipe.send(part)?;
+                self.addressed = part.more;
+                Ok(Sent { to: self.pipe, route: Route::NONE })
             }
             _ => {
                 part.consume();
                 self.dropping = part.more;
+                self.addressed = part.more;
+                Ok(Sent::UNADDRESSED)
             }
         }
-        self.addressed = part.more;
-        Ok(Route::NONE)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
-        Ok((self.incoming.recv(pipes, target)?, Route::NONE))
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
+        self.incoming.recv(pipes, target)
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

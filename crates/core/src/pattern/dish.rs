@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 
-use super::Pattern;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Target};
 use tautline_proto::command;
 use tautline_queue::message::{GROUP_MAX, Message};
 use tautline_queue::sync::Arc;
@@ -25,8 +25,8 @@ pub(crate) struct Dish {
     pipes: Vec<PipeId>,
     /// The groups joined, in the form that messages carry.
     groups: HashMap<Vec<u8>, Arc<CString>, SeededHash>,
-    /// A whole message of a joined group, which `can_recv` has found.
-    found: Option<Message>,
+    /// A whole message of a joined group, which `can_recv` has found, and its pipe.
+    found: Option<(Message, Option<PipeId>)>,
     /// The group of a message whose body is the next part to receive. Set if there was no memory
     /// for the body.
     opened: Option<Arc<CString>>,
@@ -113,16 +113,19 @@ impl Pattern for Dish {
     fn detach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.incoming.detach(pipes, id);
         self.pipes.retain(|&other| other != id);
+        if let Some((_, from)) = &mut self.found {
+            from.take_if(|from| *from == id);
+        }
     }
 
-    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Sent, Error> {
         Err(Error::NotSupported)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         match self.found.take() {
-            Some(message) => Ok((target.put_message(message), Route::NONE)),
-            None => Ok((self.take(pipes, target)?, Route::NONE)),
+            Some((message, from)) => Ok(Received::new(from, target.put_message(message))),
+            None => self.take(pipes, target),
         }
     }
 
@@ -134,7 +137,7 @@ impl Pattern for Dish {
         if self.found.is_none() {
             let mut message = Message::new();
             match self.take(pipes, &mut Target::Message(&mut message)) {
-                Ok(_) => self.found = Some(message),
+                Ok(received) => self.found = Some((message, received.from)),
                 // If memory is short, a receive fails at once and does not block.
                 Err(error) => return error == Error::NoMemory,
             }
@@ -151,7 +154,7 @@ impl Pattern for Dish {
             self.groups.insert(group.to_vec(), Arc::new(name));
         } else {
             self.groups.remove(group);
-            if self.found.as_ref().is_some_and(|message| message.group().to_bytes() == group) {
+            if self.found.as_ref().is_some_and(|(message, _)| message.group().to_bytes() == group) {
                 self.found = None;
             }
             if self.opened.take_if(|opened| opened.to_bytes() == group).is_some() {

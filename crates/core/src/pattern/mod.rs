@@ -5,7 +5,7 @@
 //! [`Pattern`] documents the contract between a pattern and its socket.
 
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
+use crate::pipe::{Part, PipeId, Pipes, Target, TopicAccess};
 use tautline_proto::SocketType;
 use tautline_queue::sync::Arc;
 
@@ -19,6 +19,7 @@ mod hash;
 mod ignored_peers;
 mod inline_vec;
 mod notices;
+mod outcome;
 mod pair;
 mod pipeline;
 mod polled_pipes;
@@ -38,6 +39,7 @@ mod subscription_permissions;
 mod subscriptions;
 mod topics;
 
+pub(crate) use outcome::{Received, Sent};
 pub(crate) use routed::Routed;
 #[cfg(feature = "fuzzing")]
 pub(crate) use subscriptions::{Membership, OwnSubscriptions, PeerSubscriptions, Removal, SoleTarget};
@@ -63,10 +65,13 @@ mod testbed;
 /// [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A part belongs to the caller
 /// until `send` returns `Ok`.
 ///
-/// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
+/// **Results.** With each part a pattern returns the pipe that the part went to or came from, if
+/// there is one ([`Sent`], [`Received`]).
+///
+/// **Routes.** With each part a pattern also returns a route: the destination or the source of the
 /// following parts. The socket follows a route without a call, so the pattern does not see those
 /// parts. The pattern learns only if they have ended the message that was begun
-/// (`AddressCache::message_target`, `Pipes::receiving`). [`Route::NONE`] is always right. Any other
+/// (`AddressCache::message_target`, `Pipes::receiving`). `Route::NONE` is always right. Any other
 /// route must have the same effect as a call of the pattern for each of those parts, until the next
 /// call. A pattern need not withdraw a route: [`Routed`] has the rules that end routes, and a
 /// pattern has no access to it.
@@ -90,21 +95,21 @@ pub(crate) trait Pattern: Send {
     /// exists during the call. Its unread messages are lost after the call. Ends all routes.
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// Sends one part, and returns the route of the following parts. After `Ok` the part was sent
-    /// or dropped, and its body is taken or may be released. After an error the part is unchanged,
-    /// and there is no route. [`Error::Again`]: call again with the same part when the state has
-    /// changed.
+    /// Sends one part, and returns its receiver and the route of the following parts. After `Ok`
+    /// the part was sent or dropped, and its body is taken or may be released. After an error the
+    /// part is unchanged, and there is no route. [`Error::Again`]: call again with the same part
+    /// when the state has changed.
     ///
     /// The receive route stays valid: sending must not change the source of messages.
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error>;
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error>;
 
-    /// Receives one part into `target`, and returns the route of the following parts. After `Ok`
-    /// the target holds the part. After an error no part was received, and there is no route.
-    /// [`Error::Again`]: call again when the state has changed.
+    /// Receives one part into `target`, and returns its sender and the route of the following
+    /// parts. After `Ok` the target holds the part. After an error no part was received, and there
+    /// is no route. [`Error::Again`]: call again when the state has changed.
     ///
     /// The send route stays valid, unless the pattern read a peer with [`Pipes::recv_any`]: no
     /// other received message may change the destination of messages.
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error>;
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error>;
 
     /// True if `send` of a first part would not block (ZMQ_POLLOUT). Both routes stay valid.
     fn can_send(&mut self, pipes: &mut Pipes) -> bool;

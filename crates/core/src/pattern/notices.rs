@@ -28,18 +28,26 @@ const MOST_WAITING: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 pub(super) enum NoticeOrigin {
     /// A part of a message of this peer, if the peer still exists.
     Message(Option<PipeId>),
-    /// A subscription or cancellation that is already in force.
-    Applied,
+    /// A subscription or cancellation that is already in force, and the pipe it came from, `None`
+    /// if that pipe is gone or unknown.
+    Applied(Option<PipeId>),
     /// A subscription or cancellation that the program decides on (ZMQ_XPUB_MANUAL), and the pipe
     /// it came from, `None` if that pipe is gone.
     Manual(Option<PipeId>),
 }
 
 impl NoticeOrigin {
-    fn pipe(self) -> Option<PipeId> {
+    /// Returns the pipe that the part came from, if it is known and still exists.
+    pub(super) fn pipe(self) -> Option<PipeId> {
+        let (NoticeOrigin::Message(pipe) | NoticeOrigin::Applied(pipe) | NoticeOrigin::Manual(pipe)) = self;
+        pipe
+    }
+
+    /// Returns the pipe whose request the program decides on.
+    fn requester(self) -> Option<PipeId> {
         match self {
-            NoticeOrigin::Message(pipe) | NoticeOrigin::Manual(pipe) => pipe,
-            NoticeOrigin::Applied => None,
+            NoticeOrigin::Manual(pipe) => pipe,
+            NoticeOrigin::Message(_) | NoticeOrigin::Applied(_) => None,
         }
     }
 }
@@ -108,7 +116,7 @@ impl SubscriptionNotices {
         if self.deferred.is_empty() && self.held + cost <= MOST_WAITING {
             self.enqueue(change.subscribe, change.topic, metadata, origin);
         } else if change.new {
-            let key = (origin.pipe(), change.topic.to_vec());
+            let key = (origin.requester(), change.topic.to_vec());
             if self.deferred.remove(&key).is_none() {
                 self.deferred.insert(key, change.subscribe);
             }
@@ -140,7 +148,7 @@ impl SubscriptionNotices {
                 return if self.waiting.is_empty() { Err(error) } else { Ok(true) };
             }
             let Some(((pipe, topic), subscribe)) = self.deferred.pop_first() else { break };
-            let origin = pipe.map_or(NoticeOrigin::Applied, |pipe| NoticeOrigin::Manual(Some(pipe)));
+            let origin = pipe.map_or(NoticeOrigin::Applied(None), |pipe| NoticeOrigin::Manual(Some(pipe)));
             self.enqueue(subscribe, &topic, None, origin);
         }
         Ok(!self.waiting.is_empty())
@@ -157,7 +165,7 @@ impl SubscriptionNotices {
             }
             NoticeOrigin::Message(_) => {}
             // One byte of the part is the subscribe/cancel flag.
-            NoticeOrigin::Applied | NoticeOrigin::Manual(_) => {
+            NoticeOrigin::Applied(_) | NoticeOrigin::Manual(_) => {
                 self.held -= part.len() as u64 - 1 + NOTICE_COST
             }
         }
@@ -171,10 +179,9 @@ impl SubscriptionNotices {
             *waiting = 0;
         }
         for (_, origin) in &mut self.waiting {
-            match origin {
-                NoticeOrigin::Message(pipe) | NoticeOrigin::Manual(pipe) if *pipe == Some(id) => *pipe = None,
-                _ => {}
-            }
+            let (NoticeOrigin::Message(pipe) | NoticeOrigin::Applied(pipe) | NoticeOrigin::Manual(pipe)) =
+                origin;
+            pipe.take_if(|pipe| *pipe == id);
         }
     }
 
@@ -234,38 +241,41 @@ mod tests {
     #[test]
     fn cancelled_deferred_subscription_is_never_reported() {
         let mut notices = SubscriptionNotices::default();
-        let filled = fill(&mut notices, NoticeOrigin::Applied);
+        let filled = fill(&mut notices, NoticeOrigin::Applied(None));
         assert_eq!(filled as u64, MOST_WAITING / (6 + NOTICE_COST));
         for _ in 0..10_000 {
-            notices.put_change(change(true, b"passing"), None, NoticeOrigin::Applied);
-            notices.put_change(change(false, b"passing"), None, NoticeOrigin::Applied);
+            notices.put_change(change(true, b"passing"), None, NoticeOrigin::Applied(None));
+            notices.put_change(change(false, b"passing"), None, NoticeOrigin::Applied(None));
             notices.put_change(
                 SubscriptionChange { subscribe: true, topic: b"again", new: false },
                 None,
-                NoticeOrigin::Applied,
+                NoticeOrigin::Applied(None),
             );
         }
-        notices.put_change(change(true, b"stays"), None, NoticeOrigin::Applied);
-        notices.put_change(change(false, b"ends"), None, NoticeOrigin::Applied);
+        notices.put_change(change(true, b"stays"), None, NoticeOrigin::Applied(None));
+        notices.put_change(change(false, b"ends"), None, NoticeOrigin::Applied(None));
         assert_eq!((notices.waiting.len(), notices.deferred.len()), (filled, 2));
         let told = told(&mut notices);
         assert_eq!(
             told[filled..],
-            [(b"\0ends".to_vec(), NoticeOrigin::Applied), (b"\x01stays".to_vec(), NoticeOrigin::Applied)]
+            [
+                (b"\0ends".to_vec(), NoticeOrigin::Applied(None)),
+                (b"\x01stays".to_vec(), NoticeOrigin::Applied(None))
+            ]
         );
         assert_eq!(notices.held, 0);
-        notices.put_change(change(true, b"next"), None, NoticeOrigin::Applied);
+        notices.put_change(change(true, b"next"), None, NoticeOrigin::Applied(None));
         assert!(!notices.is_empty());
     }
 
     #[test]
     fn order_is_kept_while_changes_are_deferred() {
         let mut notices = SubscriptionNotices::default();
-        fill(&mut notices, NoticeOrigin::Applied);
-        notices.put_change(change(true, b"a"), None, NoticeOrigin::Applied);
+        fill(&mut notices, NoticeOrigin::Applied(None));
+        notices.put_change(change(true, b"a"), None, NoticeOrigin::Applied(None));
         while notices.take().is_some() {}
         // There is room again, but this change must not be delivered before the deferred one.
-        notices.put_change(change(false, b"a"), None, NoticeOrigin::Applied);
+        notices.put_change(change(false, b"a"), None, NoticeOrigin::Applied(None));
         assert_eq!(told(&mut notices), []);
     }
 

@@ -2,10 +2,10 @@
 //! connected workers in turn. The receiver takes messages from all senders fairly. Several threads
 //! may use a SCATTER or GATHER, so their messages have one part.
 
-use super::Pattern;
 use super::rotation::{FairQueue, Rotation, discard};
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -38,12 +38,12 @@ impl Pattern for Push {
     }
 
     #[inline]
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        self.outgoing.send(pipes, part)?;
-        Ok(Route::pipe(self.outgoing.sole()))
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
+        let sent = self.outgoing.send(pipes, part)?;
+        Ok(Sent { route: Route::pipe(self.outgoing.sole()), ..sent })
     }
 
-    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<Received, Error> {
         Err(Error::NotSupported)
     }
 
@@ -82,14 +82,14 @@ impl Pattern for Pull {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, _pipes: &mut Pipes, _part: &mut Part<'_>) -> Result<Sent, Error> {
         Err(Error::NotSupported)
     }
 
     #[inline]
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         let received = self.incoming.recv(pipes, target)?;
-        Ok((received, Route::pipe(self.incoming.sole())))
+        Ok(Received { route: Route::pipe(self.incoming.sole()), ..received })
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

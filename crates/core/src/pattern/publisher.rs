@@ -6,15 +6,15 @@
 //! or 0 (from older peers, and from XSUB programs that send them within a multipart message).
 //! Subscriptions take effect as soon as the owner reads them, in any of its calls.
 
-use super::Pattern;
 use super::fan_out::FanOut;
 use super::greeting::send_first;
 use super::notices::{NoticeOrigin, SubscriptionChange, SubscriptionNotices};
 use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscription_permissions::SubscriptionPermissions;
 use super::subscriptions::{Membership, PeerSubscriptions, Removal, SoleTarget};
+use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Broadcast, OnFull, Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
+use crate::pipe::{Broadcast, OnFull, Part, PipeId, Pipes, Route, Target, TopicAccess};
 use restricted::awaits_handshake;
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
@@ -180,7 +180,7 @@ impl Publisher {
                 topics.remove(topic, id);
             }
         } else {
-            origin = NoticeOrigin::Applied;
+            origin = NoticeOrigin::Applied(Some(id));
             if subscribe {
                 new = topics.add(topic, id);
                 tell = new || options.xpub_verbose || options.xpub_verboser;
@@ -382,7 +382,7 @@ impl Publisher {
             }
             SoleTarget::Unknown | SoleTarget::Nobody => return None,
         };
-        Some(if pipes.send_checks.is_enabled() || self.needs_clean_up { Route::NONE } else { route })
+        Some(if pipes.expects_input() || self.needs_clean_up { Route::NONE } else { route })
     }
 
     /// Marks the pipes that a new message goes to.
@@ -445,7 +445,7 @@ impl NoticeRules {
             notices.put_change(
                 SubscriptionChange { subscribe: false, topic, new: last },
                 None,
-                NoticeOrigin::Applied,
+                NoticeOrigin::Applied(None),
             );
         }
     }
@@ -481,7 +481,7 @@ impl Pattern for Publisher {
             self.update_permissions(pipes, id);
         }
         if pipes.get(id).is_some_and(|pipe| !pipe.is_inproc()) {
-            pipes.send_checks.expect_input();
+            pipes.expect_input();
         }
     }
 
@@ -514,13 +514,13 @@ impl Pattern for Publisher {
         self.clean_up_step(pipes, Some(id));
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if !self.distribution.in_message() {
             self.poll(pipes);
             if !part.more
                 && let Some(route) = self.send_to_sole(pipes, part)
             {
-                return Ok(route);
+                return Ok(Sent { to: None, route });
             }
             self.match_subject(pipes, part.bytes());
             if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes, part.patient) {
@@ -536,10 +536,10 @@ impl Pattern for Publisher {
         {
             self.find_sole(pipes);
         }
-        Ok(Route::NONE)
+        Ok(Sent::UNADDRESSED)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if self.hidden {
             return Err(Error::NotSupported);
         }
@@ -550,7 +550,7 @@ impl Pattern for Publisher {
         if let NoticeOrigin::Manual(pipe) = origin {
             self.last = pipe;
         }
-        Ok((target.put_message(part), Route::NONE))
+        Ok(Received::new(origin.pipe(), target.put_message(part)))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

@@ -5,12 +5,12 @@
 //! Peers join and leave with commands, which take effect as soon as the owner reads them. Peers
 //! over datagrams send no commands: they get all messages and filter them.
 
-use super::Pattern;
 use super::fan_out::FanOut;
 use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
+use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, Part, PipeId, Pipes, Target};
 use tautline_io::errno;
 use tautline_proto::{command, frame};
 use tautline_queue::message::{GROUP_MAX, Message};
@@ -164,7 +164,7 @@ impl Pattern for Radio {
         self.clean_up_step(pipes, Some(id));
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if part.more {
             return Err(Error::Invalid);
         }
@@ -187,10 +187,10 @@ impl Pattern for Radio {
         };
         self.distribution.send(pipes, &mut Part::copied(group, true));
         self.distribution.send(pipes, part);
-        Ok(Route::NONE)
+        Ok(Sent::UNADDRESSED)
     }
 
-    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, _pipes: &mut Pipes, _target: &mut Target<'_>) -> Result<Received, Error> {
         Err(Error::NotSupported)
     }
 

@@ -5,10 +5,10 @@
 //! envelope for the way back at once, as the first parts of a message that is unfinished until the
 //! reply is sent. If a peer has left, or has no room, it does not get the reply.
 
-use super::Pattern;
 use super::rotation::FairQueue;
+use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 
@@ -123,22 +123,29 @@ impl Pattern for Rep {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if self.state != RepState::Replying {
             return Err(pipes.shared.refuse_out_of_turn());
         }
-        match self.reply_to.and_then(|id| pipes.get_begun(id)) {
-            Some(pipe) => pipe.send(part)?,
-            None => part.consume(),
-        }
+        let to = self.reply_to;
+        let sent = match to.and_then(|id| pipes.get_begun(id)) {
+            Some(pipe) => {
+                pipe.send(part)?;
+                Sent { to, route: Route::NONE }
+            }
+            None => {
+                part.consume();
+                Sent::UNADDRESSED
+            }
+        };
         if !part.more {
             self.state = RepState::Idle;
             self.reply_to = None;
         }
-        Ok(Route::NONE)
+        Ok(sent)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if self.state == RepState::Replying {
             return Err(pipes.shared.refuse_out_of_turn());
         }
@@ -149,7 +156,7 @@ impl Pattern for Rep {
         if !received.more {
             self.state = RepState::Replying;
         }
-        Ok((received, Route::NONE))
+        Ok(received)
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

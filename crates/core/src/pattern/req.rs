@@ -7,12 +7,12 @@
 //! abandoned. Messages that arrive while no reply is awaited are dropped. (If a peer's messages do
 //! not have the form of replies, the connection expels it, see `tautline_proto::ReplyForm`.)
 
-use super::Pattern;
 use super::greeting::probe;
 use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard, drop_part};
+use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, Pipe, PipeId, Pipes, Target};
 use std::hash::BuildHasher;
 use tautline_proto::frame;
 
@@ -146,7 +146,7 @@ impl Pattern for Req {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if matches!(self.state, ReqState::Waiting | ReqState::Receiving) {
             if !pipes.options.req_relaxed {
                 return Err(pipes.shared.refuse_out_of_turn());
@@ -159,14 +159,14 @@ impl Pattern for Req {
         if self.state == ReqState::Idle {
             self.start_request(pipes)?;
         }
-        self.outgoing.send(pipes, part)?;
+        let sent = self.outgoing.send(pipes, part)?;
         if !part.more {
             self.state = ReqState::Waiting;
         }
-        Ok(Route::NONE)
+        Ok(sent)
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if matches!(self.state, ReqState::Idle | ReqState::Sending) {
             return Err(pipes.shared.refuse_out_of_turn());
         }
@@ -177,7 +177,7 @@ impl Pattern for Req {
         if !received.more {
             self.state = ReqState::Idle;
         }
-        Ok((received, Route::NONE))
+        Ok(received)
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

@@ -4,8 +4,9 @@
 //! are dropped. The remaining parts of a message being received are set aside.
 
 use super::inline_vec::InlineVec;
+use super::{Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Target};
 use std::collections::VecDeque;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
@@ -63,9 +64,9 @@ impl Rotation {
     }
 
     /// Sends one part. The first part of a message goes to the next pipe with room, and the other
-    /// parts to the same pipe. Fails with `Again` if no pipe has room.
+    /// parts to the same pipe. Fails with `Again` if no pipe has room. The caller sets the route.
     #[inline]
-    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         // The common case: a message of one part, and room in the current pipe.
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
@@ -74,13 +75,13 @@ impl Rotation {
         {
             pipe.send(part)?;
             self.advance();
-            return Ok(());
+            return Ok(Sent::to(id));
         }
         self.send_by_turns(pipes, part)
     }
 
     #[inline(never)]
-    fn send_by_turns(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    fn send_by_turns(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if part.more && self.single {
             return Err(Error::Invalid);
         }
@@ -88,7 +89,8 @@ impl Rotation {
             return self.send_remaining(pipes, part);
         }
         for _ in 0..self.pipes.len() {
-            if let Some(pipe) = pipes.get(self.pipes[self.current])
+            let id = self.pipes[self.current];
+            if let Some(pipe) = pipes.get(id)
                 && pipe.has_room(OnFull::Wait)
             {
                 pipe.send(part)?;
@@ -97,7 +99,7 @@ impl Rotation {
                 } else {
                     self.advance();
                 }
-                return Ok(());
+                return Ok(Sent::to(id));
             }
             self.advance();
         }
@@ -105,23 +107,23 @@ impl Rotation {
     }
 
     /// Sends a part that is not the first one of its message.
-    fn send_remaining(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        let pipe = match self.pipes.get(self.current) {
-            Some(&id) if !self.dropping => pipes.get_begun(id),
+    fn send_remaining(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
+        let begun = match self.pipes.get(self.current) {
+            Some(&id) if !self.dropping => pipes.get_begun(id).map(|pipe| (id, pipe)),
             _ => None,
         };
-        let Some(pipe) = pipe else {
+        let Some((id, pipe)) = begun else {
             self.in_message = false;
             self.dropping = part.more;
             part.consume();
-            return Ok(());
+            return Ok(Sent::UNADDRESSED);
         };
         pipe.send(part)?;
         if !part.more {
             self.in_message = false;
             self.advance();
         }
-        Ok(())
+        Ok(Sent::to(id))
     }
 
     /// Chooses the pipe of the next message before it is sent, so that the caller can write its own
@@ -292,17 +294,17 @@ impl FairQueue {
         }
     }
 
-    /// Receives the next part, of the begun message if there is one.
+    /// Receives the next part, of the begun message if there is one. The caller sets the route.
     #[inline]
     pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         // The common case: a message of one part is available in the current pipe.
         if !pipes.receiving
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && let Some(received) = pipe.recv_last(target)
+            && let Some(part) = pipe.recv_last(target)
         {
             self.advance();
-            return Ok(received);
+            return Ok(Received::new(Some(id), part));
         }
         self.recv_by_turns(pipes, target)
     }
@@ -315,12 +317,13 @@ impl FairQueue {
         let mut untried = self.active.len();
         while untried > 0 {
             untried -= 1;
-            let Some(pipe) = pipes.get(self.active[self.current]) else {
+            let id = self.active[self.current];
+            let Some(pipe) = pipes.get(id) else {
                 self.skip_current(false);
                 continue;
             };
-            if let Some(received) = pipe.recv(target)? {
-                if !received.more {
+            if let Some(part) = pipe.recv(target)? {
+                if !part.more {
                     self.advance();
                 } else if self.single {
                     self.skip_message(pipes);
@@ -329,7 +332,7 @@ impl FairQueue {
                 } else {
                     pipes.receiving = true;
                 }
-                return Ok(received);
+                return Ok(Received::new(Some(id), part));
             }
             let stays = pipe.is_inproc();
             self.skip_current(stays);
@@ -346,11 +349,11 @@ impl FairQueue {
         if self.remaining.is_none()
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && let Some(received) = pipe.recv_last(target)
+            && let Some(part) = pipe.recv_last(target)
         {
             pipes.receiving = false;
             self.advance();
-            return Ok(received);
+            return Ok(Received::new(Some(id), part));
         }
         if let Some(rest) = &mut self.remaining {
             let part = rest.pop_front();
@@ -358,21 +361,22 @@ impl FairQueue {
             if !pipes.receiving {
                 self.remaining = None;
             }
-            return Ok(target.put_message(part.ok_or(Error::NoMemory)?));
+            return Ok(Received::new(None, target.put_message(part.ok_or(Error::NoMemory)?)));
         }
-        let received = match self.active.get(self.current).and_then(|&id| pipes.get(id)) {
+        let from = self.active.get(self.current).copied();
+        let part = match from.and_then(|id| pipes.get(id)) {
             Some(pipe) => pipe.recv(target)?,
             None => None,
         };
-        let Some(received) = received else {
+        let Some(part) = part else {
             pipes.receiving = false;
             return Err(Error::Again);
         };
-        if !received.more {
+        if !part.more {
             pipes.receiving = false;
             self.advance();
         }
-        Ok(received)
+        Ok(Received::new(from, part))
     }
 
     /// True if `select` would certainly find no message, by a quick check of each pipe. After

@@ -14,9 +14,9 @@
 //! In `recv` and `can_recv` a pattern may also read commands of its peers (`Pipes::recv_any`). Then
 //! the send route ends too.
 
-use super::Pattern;
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Part, Pipes, Received, Route, Routes, Target, TopicAccess};
+use crate::pipe::{Part, Pipes, Routes, Target, TopicAccess};
 use std::ops::Deref;
 use tautline_queue::sync::Arc;
 
@@ -52,30 +52,22 @@ impl Routed {
 
     /// Sends a part by [`Pattern::send`], and stores the route that it returns.
     #[inline]
-    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        match self.pattern.send(pipes, part) {
-            Ok(route) => {
-                self.routes.keep_out(route);
-                Ok(())
-            }
-            Err(error) => {
-                self.routes.end_out();
-                Err(error)
-            }
+    pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
+        let result = self.pattern.send(pipes, part);
+        match &result {
+            Ok(sent) => self.routes.keep_out(sent.route),
+            Err(_) => self.routes.end_out(),
         }
+        result
     }
 
     /// Receives a part by [`Pattern::recv`], and stores the route that it returns.
     #[inline]
-    pub(crate) fn recv(
-        &mut self,
-        pipes: &mut Pipes,
-        target: &mut Target<'_>,
-    ) -> Result<(Received, Route), Error> {
+    pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         let result = self.pattern.recv(pipes, target);
         self.end_route_after_commands(pipes);
         match &result {
-            Ok((_, route)) => self.routes.keep_incoming(*route),
+            Ok(received) => self.routes.keep_incoming(received.route),
             Err(_) => self.routes.end_incoming(),
         }
         result

@@ -9,13 +9,13 @@
 //! from the next peer. With ZMQ_ROUTER_RAW the peers are plain byte streams, and sending an empty
 //! message closes one.
 
-use super::Pattern;
 use super::greeting::{greet, probe};
 use super::ignored_peers::IgnoredPeers;
 use super::rotation::{FairQueue, discard};
 use super::routing::{PeerNotices, RoutingIds};
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -116,8 +116,9 @@ impl Router {
         self.ids.remove(pipes, id)
     }
 
-    /// Handles the first part of a message: finds the peer. The part is not forwarded.
-    fn address(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
+    /// Handles the first part of a message: finds and returns the peer, if it has room. The part is
+    /// not forwarded.
+    fn address(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Option<PipeId>, Error> {
         let mandatory = pipes.options.router_mandatory;
         let id = self.ids.find(pipes, part.bytes());
         // If the message would be dropped and not refused, also wait for a thread that is writing
@@ -136,16 +137,16 @@ impl Router {
         }
         pipes.address_cache.begin(to);
         part.consume();
-        Ok(())
+        Ok(to)
     }
 
-    /// Handles a part that is not the first one of its message.
+    /// Handles a part that is not the first one of its message. Returns the pipe that it goes to.
     fn send_remaining(
         &mut self,
         pipes: &mut Pipes,
         to: Option<PipeId>,
         part: &mut Part<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<PipeId>, Error> {
         let raw = pipes.options.router_raw;
         part.more &= !raw;
         let last = !part.more;
@@ -159,17 +160,18 @@ impl Router {
             self.unassign_id(pipes, id);
             pipes.close(id);
             part.consume();
-            return Ok(());
+            return Ok(to);
         }
         let Some(pipe) = to.and_then(|id| pipes.get_begun(id)) else {
             part.consume();
-            return Ok(());
+            return Ok(None);
         };
         let sent = pipe.send(part);
         if sent.is_err() && last {
             pipes.address_cache.begin(to);
         }
-        Ok(sent?)
+        sent?;
+        Ok(to)
     }
 
     fn next_to(&self, pipes: &Pipes) -> Route {
@@ -258,32 +260,35 @@ impl Pattern for Router {
         self.reassign_id(pipes, &routing_id);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        match pipes.address_cache.message_target() {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
+        let to = match pipes.address_cache.message_target() {
             Some(to) => self.send_remaining(pipes, to, part)?,
-            // A routing id without further parts is not a message.
             None if part.more => self.address(pipes, part)?,
-            None => part.consume(),
-        }
-        Ok(self.next_to(pipes))
+            None => {
+                // A routing id without further parts is not a message.
+                part.consume();
+                None
+            }
+        };
+        Ok(Sent { to, route: self.next_to(pipes) })
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if pipes.receiving {
             let received = self.incoming.recv_remaining(pipes, target)?;
-            return Ok((received, self.next_from(pipes)));
+            return Ok(Received { route: self.next_from(pipes), ..received });
         }
         if !self.notices.is_empty()
-            && let Some(received) = self.notices.recv(target)
+            && let Some(notice) = self.notices.recv(target)
         {
-            return Ok((received, Route::NONE));
+            return Ok(Received::new(None, notice));
         }
         let Some(id) = self.incoming.select(pipes) else {
             self.discard_ignored(pipes);
             return Err(Error::Again);
         };
-        let received = pipes.deliver_routing_id(id, target)?;
-        Ok((received, self.next_from(pipes)))
+        let routing_id = pipes.deliver_routing_id(id, target)?;
+        Ok(Received { route: self.next_from(pipes), ..Received::new(Some(id), routing_id) })
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {

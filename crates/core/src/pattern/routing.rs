@@ -8,7 +8,7 @@
 use super::hash::SeededHash;
 use super::rotation::move_message;
 use crate::error::NoMemory;
-use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
+use crate::pipe::{Delivered, Pipe, PipeId, Pipes, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use tautline_queue::message::Message;
@@ -133,7 +133,7 @@ impl PeerNotices {
     }
 
     /// Delivers the next part.
-    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
         self.parts.pop_front().map(|part| target.put_message(part))
     }
 }

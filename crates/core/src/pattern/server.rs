@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use super::Pattern;
 use super::greeting::greet;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Body, OnFull, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Body, OnFull, Part, PipeId, Pipes, Target};
 
 /// The behaviour of a SERVER or PEER socket.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Pattern for Server {
         self.incoming.detach(pipes, pipe);
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if part.more {
             return Err(Error::Invalid);
         }
@@ -123,10 +123,10 @@ impl Pattern for Server {
             return Err(Error::Again);
         }
         pipe.send(part)?;
-        Ok(Route::NONE)
+        Ok(Sent::to(id))
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
         let received = self.incoming.recv(pipes, target)?;
         let routing_id = self.routing_id(id);
@@ -134,7 +134,7 @@ impl Pattern for Server {
         if let Target::Message(message) = target {
             message.set_routing_id(routing_id);
         }
-        Ok((received, Route::NONE))
+        Ok(received)
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

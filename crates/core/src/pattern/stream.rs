@@ -5,11 +5,11 @@
 //! an empty message to a peer closes it. Routing ids are generated here, or set with
 //! ZMQ_CONNECT_ROUTING_ID.
 
-use super::Pattern;
 use super::rotation::FairQueue;
 use super::routing::{PeerNotices, RoutingIds};
+use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{OnFull, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{OnFull, Part, PipeId, Pipes, Route, Target};
 use tautline_queue::sync::Arc;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ impl Pattern for Stream {
         }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if !self.sending {
             if part.more {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
@@ -103,11 +103,12 @@ impl Pattern for Stream {
             }
             self.sending = true;
             part.consume();
-            return Ok(Route::NONE);
+            return Ok(Sent { to: self.sending_to, route: Route::NONE });
         }
         self.sending = false;
         part.more = false;
-        match self.sending_to.take() {
+        let to = self.sending_to.take();
+        match to {
             Some(id) if part.bytes().is_empty() => {
                 self.forget(pipes, id);
                 pipes.close(id);
@@ -123,21 +124,20 @@ impl Pattern for Stream {
             None => {}
         }
         part.consume();
-        Ok(Route::NONE)
+        Ok(Sent { to, route: Route::NONE })
     }
 
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if pipes.receiving {
-            return Ok((self.incoming.recv(pipes, target)?, Route::NONE));
+            return self.incoming.recv(pipes, target);
         }
         if !self.notices.is_empty()
-            && let Some(received) = self.notices.recv(target)
+            && let Some(notice) = self.notices.recv(target)
         {
-            return Ok((received, Route::NONE));
+            return Ok(Received::new(None, notice));
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
-        let received = pipes.deliver_routing_id(id, target)?;
-        Ok((received, Route::NONE))
+        Ok(Received::new(Some(id), pipes.deliver_routing_id(id, target)?))
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {

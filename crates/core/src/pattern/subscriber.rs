@@ -6,13 +6,13 @@
 //! subscriptions are counted. Each subscription is forwarded, but only the last cancellation (with
 //! ZMQ_XSUB_VERBOSE_UNSUBSCRIBE each one).
 
-use super::Pattern;
 use super::fan_out::FanOut;
 use super::publisher_filter::{PublisherFilter, Restricted, Unrestricted};
 use super::rotation::FairQueue;
 use super::subscriptions::OwnSubscriptions;
+use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target, TopicAccess};
+use crate::pipe::{Part, PipeId, Pipes, Route, Target, TopicAccess};
 use tautline_proto::{command, legacy_subscription};
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
@@ -30,8 +30,8 @@ pub(crate) struct Subscriber<S> {
     /// XSUB: true if later parts of the message being sent may be subscriptions.
     may_subscribe: bool,
     /// A message that has passed the filter, taken from a pipe that does not support peeking
-    /// (ZMQ_CONFLATE).
-    passed: Option<Message>,
+    /// (ZMQ_CONFLATE), and its pipe.
+    passed: Option<(Message, Option<PipeId>)>,
     /// Buffer for building a command.
     scratch: Vec<u8>,
     /// Permissions of the publishers.
@@ -124,7 +124,7 @@ impl<S: PublisherFilter> Subscriber<S> {
                 match self.publisher_filter.refused_topic(&may, message.as_slice(), b"") {
                     Some(refused) => self.publisher_filter.report_refusal(pipes, id, &refused),
                     None => {
-                        self.passed = Some(message);
+                        self.passed = Some((message, Some(id)));
                         return Ok(true);
                     }
                 }
@@ -164,9 +164,12 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
         self.incoming.detach(pipes, id);
         self.upstream.detach(id);
         self.publisher_filter.remove_peer(id);
+        if let Some((_, from)) = &mut self.passed {
+            from.take_if(|from| *from == id);
+        }
     }
 
-    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
+    fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Sent, Error> {
         if self.filters {
             return Err(Error::NotSupported);
         }
@@ -187,27 +190,27 @@ impl<S: PublisherFilter> Pattern for Subscriber<S> {
                     self.send_subscription(pipes, topic, subscribe);
                 }
                 part.consume();
-                return Ok(Route::NONE);
+                return Ok(Sent::UNADDRESSED);
             }
             // Within a multipart message, a subscription is also sent as a part.
         }
         self.upstream.send(pipes, part);
-        Ok(Route::NONE)
+        Ok(Sent::UNADDRESSED)
     }
 
     #[inline]
-    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
+    fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
         if self.passed.is_none() && (pipes.receiving || self.passes_all(pipes)) {
             let received = self.incoming.recv(pipes, target)?;
             let sole = if self.passes_all(pipes) { self.incoming.sole() } else { None };
-            return Ok((received, Route::pipe(sole)));
+            return Ok(Received { route: Route::pipe(sole), ..received });
         }
         if self.passed.is_none() && !self.find(pipes)? {
             return Err(Error::Again);
         }
         match self.passed.take() {
-            Some(message) => Ok((target.put_message(message), Route::NONE)),
-            None => Ok((self.incoming.recv(pipes, target)?, Route::NONE)),
+            Some((message, from)) => Ok(Received::new(from, target.put_message(message))),
+            None => self.incoming.recv(pipes, target),
         }
     }
 

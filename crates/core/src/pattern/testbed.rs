@@ -6,7 +6,7 @@ use crate::conn::PeerInfo;
 use crate::conn::inproc;
 use crate::error::Error;
 use crate::options::{ContextDefaults, Options};
-use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Received, SocketPipes, Target};
+use crate::pipe::{Body, Delivered, OnFull, Part, Pipe, PipeId, SocketPipes, Target};
 use std::collections::BTreeMap;
 use tautline_proto::{SocketType, command, frame};
 use tautline_queue::message::{Message, Metadata};
@@ -193,7 +193,7 @@ impl TestBed {
             self.followed += 1;
             return Ok(());
         }
-        self.pattern.send(&mut self.pipes, &mut Part::copied(body, more))
+        self.pattern.send(&mut self.pipes, &mut Part::copied(body, more)).map(|_| ())
     }
 
     fn sends_by_route(&mut self, body: &[u8], more: bool) -> bool {
@@ -218,6 +218,7 @@ impl TestBed {
         let mut message = Message::from_slice(body);
         self.pattern
             .send(&mut self.pipes, &mut Part { body: Body::Owned(&mut message), more, patient: false })
+            .map(|_| ())
     }
 
     pub(super) fn recv_part(&mut self) -> Result<(Vec<u8>, bool), Error> {
@@ -230,7 +231,7 @@ impl TestBed {
             None => self
                 .pattern
                 .recv(&mut self.pipes, &mut Target::Message(&mut part))
-                .map(|(received, _)| received),
+                .map(|received| Delivered { len: received.len, more: received.more }),
         };
         assert_eq!(can_recv, result.is_ok(), "can_recv must tell what recv does");
         let received = result?;
@@ -238,10 +239,10 @@ impl TestBed {
         Ok((part.as_slice().to_vec(), received.more))
     }
 
-    fn receives_by_route(&mut self, part: &mut Message) -> Option<Received> {
+    fn receives_by_route(&mut self, part: &mut Message) -> Option<Delivered> {
         let TestBed { pattern: Routed { routes, .. }, pipes, .. } = self;
         match routes.recv(pipes, |pipe| pipe.recv_last_message(part)) {
-            Some(len) => Some(Received { len, more: false }),
+            Some(len) => Some(Delivered { len, more: false }),
             None => routes.recv_name(pipes, &mut Target::Message(part)),
         }
     }
@@ -262,7 +263,7 @@ impl TestBed {
         let mut lengths = Vec::new();
         loop {
             let mut buffer = [0; 1];
-            let (received, _) = self.pattern.recv(&mut self.pipes, &mut Target::Buffer(&mut buffer)).unwrap();
+            let received = self.pattern.recv(&mut self.pipes, &mut Target::Buffer(&mut buffer)).unwrap();
             lengths.push((received.len, received.more));
             if !received.more {
                 return lengths;

@@ -16,7 +16,6 @@
 //! Messages with a large part bypass the log: they go through the queues by reference
 //! ([`Broadcast::detach_all`]).
 
-use super::pipe_table::PipeTable;
 use super::room::{count_miss, surely_misses};
 use super::{Pipe, PipeId, Pipes};
 use crate::conn::{Connection, Flushed, LogReaders};
@@ -182,9 +181,16 @@ impl Broadcast {
     }
 
     /// The same if there are members that do not follow, and all of them miss the message.
-    pub(super) fn try_send_past_full(&mut self, slots: &mut PipeTable, body: &[u8], send_hwm: u32) -> bool {
-        let mut full =
-            |&id: &PipeId| slots.get_unrecorded(id).is_some_and(|pipe| surely_misses(&mut pipe.outgoing));
+    pub(super) fn try_send_past_full(
+        &mut self,
+        slots: &mut [Option<Pipe>],
+        body: &[u8],
+        send_hwm: u32,
+    ) -> bool {
+        let mut full = |&id: &PipeId| {
+            let pipe = slots.get_mut(id.0 as usize).and_then(Option::as_mut);
+            pipe.is_some_and(|pipe| surely_misses(&mut pipe.outgoing))
+        };
         let sure = self.check_in > 0
             && self.followers_take(body, send_hwm)
             && self.queued_members.iter().all(&mut full);
@@ -192,7 +198,7 @@ impl Broadcast {
             self.check_in -= 1;
             self.small_in = self.small_in.saturating_sub(1);
             for &id in &self.queued_members {
-                if let Some(pipe) = slots.get_unrecorded(id) {
+                if let Some(Some(pipe)) = slots.get_mut(id.0 as usize) {
                     count_miss(&mut pipe.outgoing);
                 }
             }

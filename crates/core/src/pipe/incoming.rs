@@ -1,7 +1,7 @@
 //! The incoming half of a pipe: it returns the queued messages part by part.
 
 use super::unqueued::Unqueued;
-use super::{Link, Received, Store, Target};
+use super::{Delivered, Link, Store, Target};
 use crate::error::NoMemory;
 use tautline_proto::frame;
 use tautline_queue::message::{Message, Metadata};
@@ -107,7 +107,7 @@ impl Incoming {
     /// message. If there is no memory for the part, it stays the next one. A buffer target never
     /// needs memory.
     #[inline]
-    pub(super) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
+    pub(super) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Delivered>, NoMemory> {
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         loop {
             let head = match target {
@@ -122,7 +122,7 @@ impl Incoming {
                 }
             };
             if head.flags & frame::COMMAND == 0 {
-                return Ok(Some(Received { len: head.len, more: head.flags & frame::MORE != 0 }));
+                return Ok(Some(Delivered { len: head.len, more: head.flags & frame::MORE != 0 }));
             }
         }
     }

@@ -64,9 +64,9 @@ pub(crate) enum Target<'a> {
     Message(&'a mut Message),
 }
 
-/// Result of receiving a part.
+/// A part that was put into its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct Delivered {
     /// Length of the whole body, even if the buffer was shorter.
     pub(crate) len: usize,
     /// True if more parts of the same message follow.
@@ -75,7 +75,7 @@ pub(crate) struct Received {
 
 impl Target<'_> {
     /// Delivers a part that the pattern makes itself (a routing id).
-    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Result<Received, NoMemory> {
+    pub(crate) fn put(&mut self, body: &[u8], more: bool) -> Result<Delivered, NoMemory> {
         match self {
             Target::Buffer(buffer) => {
                 let n = body.len().min(buffer.len());
@@ -86,19 +86,19 @@ impl Target<'_> {
                 message.set_more(more);
             }
         }
-        Ok(Received { len: body.len(), more })
+        Ok(Delivered { len: body.len(), more })
     }
 
     /// Delivers a message that the pattern had received before.
-    pub(crate) fn put_message(&mut self, message: Message) -> Received {
-        let received = Received { len: message.len(), more: message.more() };
+    pub(crate) fn put_message(&mut self, message: Message) -> Delivered {
+        let delivered = Delivered { len: message.len(), more: message.more() };
         match self {
             Target::Buffer(buffer) => {
-                let n = received.len.min(buffer.len());
+                let n = delivered.len.min(buffer.len());
                 buffer[..n].copy_from_slice(&message.as_slice()[..n]);
             }
             Target::Message(target) => **target = message,
         }
-        received
+        delivered
     }
 }

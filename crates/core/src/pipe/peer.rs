@@ -1,6 +1,6 @@
 //! The peer at the other end of a pipe.
 
-use super::{Received, Target};
+use super::{Delivered, Target};
 use crate::conn::PeerInfo;
 use crate::error::NoMemory;
 use tautline_queue::message::Metadata;
@@ -45,7 +45,7 @@ impl Peer {
         &self,
         name: &[u8],
         target: &mut Target<'_>,
-    ) -> Result<Received, NoMemory> {
+    ) -> Result<Delivered, NoMemory> {
         let received = target.put(name, true)?;
         if let Target::Message(message) = target {
             message.set_metadata(self.metadata());

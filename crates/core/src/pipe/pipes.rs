@@ -6,9 +6,7 @@ use super::address_cache::{self, AddressCache, IdKey};
 use super::broadcasts::Broadcasts;
 use super::cork::Cork;
 use super::errands::PipesShared;
-use super::pipe_table::PipeTable;
-use super::send_checks::SendChecks;
-use super::{OnFull, Pipe, PipeId, Received, Target, Traffic};
+use super::{Delivered, OnFull, Pipe, PipeId, Target, Traffic};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
@@ -18,17 +16,14 @@ use tautline_io::net::Stream;
 use tautline_queue::FrameHead;
 use tautline_queue::message::Message;
 use tautline_queue::sync::{Arc, lock};
-use tautline_timing::crowd;
 use tautline_timing::rules::{Rule, is_disabled};
+use tautline_timing::{RARE_INTERVAL, crowd};
 
 pub(crate) use socket::SocketPipes;
 
 /// A socket with more connections than this keeps no memory ready for idle ones. A socket that is
 /// one of many does not keep such memory either.
 const FEW: usize = 8;
-
-/// Placeholder in `Pipes::closing` while each part is checked.
-const NONE: PipeId = PipeId(u32::MAX);
 
 /// Counters of the removed pipes.
 #[derive(Default)]
@@ -41,7 +36,8 @@ struct Past {
 
 /// All pipes of one socket, and its options.
 pub(crate) struct Pipes {
-    pub(super) slots: PipeTable,
+    /// The pipes by number. The slot of a removed pipe is empty.
+    pub(super) slots: Vec<Option<Pipe>>,
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) address_cache: AddressCache,
@@ -63,8 +59,8 @@ pub(crate) struct Pipes {
     lean: bool,
     /// Services of the I/O thread for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
-    /// Checks of the owner before it sends.
-    pub(crate) send_checks: SendChecks,
+    /// Number of messages before which the owner still reads the input of peers.
+    due_reads: u32,
     /// The current options of the socket, shared with its connections until an option changes.
     pub(crate) options: Arc<Options>,
 }
@@ -73,7 +69,7 @@ impl Pipes {
     /// Returns a set without pipes.
     fn new(options: Arc<Options>) -> Self {
         Pipes {
-            slots: PipeTable::default(),
+            slots: Vec::new(),
             broadcasts: Vec::new(),
             address_cache: AddressCache::new(),
             receiving: false,
@@ -87,7 +83,7 @@ impl Pipes {
             lean: false,
             io: None,
             past: None,
-            send_checks: SendChecks::new(),
+            due_reads: 0,
             options,
         }
     }
@@ -95,7 +91,7 @@ impl Pipes {
     /// Returns the pipe of this name, if it exists.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
-        self.slots.get(id)
+        self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
     /// Returns the pipe of a begun message, for its other parts. `None` if the pipe or its peer is
@@ -123,7 +119,7 @@ impl Pipes {
     #[inline(always)]
     pub(super) fn find_repeated(&mut self, key: IdKey) -> Option<PipeId> {
         let id = self.address_cache.find_repeated(key)?;
-        let pipe = self.slots.get_unrecorded(id)?;
+        let pipe = self.get(id)?;
         pipe.has_room(OnFull::SlowPath).then_some(id)
     }
 
@@ -147,10 +143,10 @@ impl Pipes {
         if !found.repeated
             && let Some([second, third]) = self.address_cache.predict_next(found.pipe)
         {
-            if let Some(slot) = self.slots.entry(third) {
+            if let Some(slot) = self.slots.get(third.0 as usize) {
                 Pipe::prefetch(slot);
             }
-            if let Some(Some(pipe)) = self.slots.entry(second) {
+            if let Some(Some(pipe)) = self.slots.get(second.0 as usize) {
                 pipe.prefetch_queue();
             }
         }
@@ -165,8 +161,8 @@ impl Pipes {
         &mut self,
         id: PipeId,
         target: &mut Target<'_>,
-    ) -> Result<Received, Error> {
-        let Some(Some(pipe)) = self.slots.entry(id) else { return Err(Error::Again) };
+    ) -> Result<Delivered, Error> {
+        let Some(Some(pipe)) = self.slots.get(id.0 as usize) else { return Err(Error::Again) };
         let mut room = [0; address_cache::MAX_EXACT];
         let name = self.address_cache.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
         let received = pipe.peer.deliver_routing_id(name, target)?;
@@ -185,6 +181,19 @@ impl Pipes {
     ) -> Result<Option<FrameHead>, NoMemory> {
         self.has_read_commands = true;
         self.get(id).map_or(Ok(None), |pipe| pipe.recv_any(message))
+    }
+
+    /// Called when a peer has come that is about to send its subscriptions. The owner reads the
+    /// available input itself before it sends the next messages. The input may still be in the
+    /// kernel, waiting for an I/O thread that has no processor yet, when the owner is given a
+    /// message that the peer sent later.
+    pub(crate) fn expect_input(&mut self) {
+        self.due_reads = RARE_INTERVAL;
+    }
+
+    /// True if the owner still reads input before it sends the next message.
+    pub(crate) fn expects_input(&self) -> bool {
+        self.due_reads > 0
     }
 
     /// Asks the socket to end this pipe, without `Pattern::detach`. The pattern itself removes the
@@ -211,7 +220,7 @@ impl Pipes {
     pub(crate) fn release_id(&mut self, id: PipeId) {
         if let Some(index) = self.reserved.iter().position(|&other| other == id) {
             self.reserved.swap_remove(index);
-            if self.slots.entry(id).is_some_and(Option::is_none) {
+            if self.slots.get(id.0 as usize).is_some_and(Option::is_none) {
                 self.vacant.push(id.0);
             }
         }

@@ -69,7 +69,7 @@ impl Pipes {
     /// Ends a pipe whose peer is gone. Received messages stay readable. ZMQ_DISCONNECT_MSG follows
     /// them, unless this socket has connected to the peer.
     pub(super) fn end(&mut self, id: PipeId) {
-        let Some(pipe) = self.slots.get(id) else { return };
+        let Some(Some(pipe)) = self.slots.get_mut(id.0 as usize) else { return };
         if pipe.outgoing.ended {
             return;
         }

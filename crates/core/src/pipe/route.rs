@@ -11,7 +11,7 @@
 //! and when the pipe is gone.
 
 use super::address_cache::IdKey;
-use super::{OnFull, Part, Pipe, PipeId, Pipes, Received, Target};
+use super::{Delivered, OnFull, Part, Pipe, PipeId, Pipes, Target};
 use crate::error::NoMemory;
 use tautline_queue::COPIED;
 use tautline_queue::message::Message;
@@ -195,7 +195,7 @@ impl Routes {
     /// Returns the pipe for the last part of a message, if there certainly is room.
     #[inline(always)]
     fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
-        let pipe = pipes.slots.get_unrecorded(self.next_target)?;
+        let pipe = pipes.get(self.next_target)?;
         (pipe.has_room(OnFull::SlowPath) && !(self.out.has(UNTIL_INPUT) && pipe.sees_more())).then_some(pipe)
     }
 
@@ -256,7 +256,7 @@ impl Routes {
         pipes: &mut Pipes,
         take: impl FnOnce(&mut Pipe) -> Option<usize>,
     ) -> Option<usize> {
-        let pipe = pipes.slots.get_unrecorded(self.next_source)?;
+        let pipe = pipes.get(self.next_source)?;
         let len = take(pipe)?;
         if pipes.receiving {
             pipes.receiving = false;
@@ -269,10 +269,11 @@ impl Routes {
     /// Receives the name before a message, if the message is available and there is memory for the
     /// name.
     #[inline]
-    pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
+    pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Delivered> {
         let id = self.incoming.id_source();
-        let pipe = pipes.slots.get_unrecorded(id)?;
-        if pipes.receiving || !pipe.incoming.has_more() {
+        let is_begun = pipes.receiving;
+        let pipe = pipes.get(id)?;
+        if is_begun || !pipe.incoming.has_more() {
             return None;
         }
         let received = pipe.peer.deliver_routing_id(&pipe.peer.routing_id, target).ok()?;

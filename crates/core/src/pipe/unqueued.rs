@@ -1,6 +1,6 @@
 //! State of a pipe beside its queues. Most pipes do not need it.
 
-use super::{Incoming, Peer, Received, Store, Target};
+use super::{Delivered, Incoming, Peer, Store, Target};
 use std::collections::VecDeque;
 use tautline_queue::message::Message;
 
@@ -48,7 +48,7 @@ impl Incoming {
     /// Receives a message that is not in a queue: the newest message (ZMQ_CONFLATE), or a message
     /// about the peer.
     #[cold]
-    pub(super) fn recv_unqueued(&mut self, peer: &Peer, target: &mut Target<'_>) -> Option<Received> {
+    pub(super) fn recv_unqueued(&mut self, peer: &Peer, target: &mut Target<'_>) -> Option<Delivered> {
         let newest = match &self.store {
             Store::Queue(_) => None,
             Store::Slot(slot) => slot.take(),

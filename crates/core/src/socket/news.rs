@@ -233,14 +233,29 @@ impl Socket {
         Some(pipe)
     }
 
+    /// Processes commands from peers that the I/O thread may not have read yet.
+    #[cold]
+    pub(super) fn read_due(&mut self) -> Result<(), Error> {
+        match &self.set {
+            Some(set) if set.is_kept() => self.read_available(),
+            Some(set) => {
+                if !set.glance() {
+                    // The I/O thread may have been interrupted before its read.
+                    set.acquire();
+                    set.read_ready();
+                    set.hand_over();
+                }
+                if self.inbox.has_pending() { self.process_news() } else { Ok(()) }
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Ends the pipes that the pattern has closed.
+    #[inline(never)]
     pub(super) fn remove_closed_pipes(&mut self) {
         while self.pipes.has_closing() {
-            let closing = self.pipes.take_closing();
-            if closing.is_empty() {
-                break;
-            }
-            for id in closing {
+            for id in self.pipes.take_closing() {
                 let Some(pipe) = self.remove_pipe(id) else { continue };
                 if let Some(connection) = pipe.connection() {
                     connection.give_up();

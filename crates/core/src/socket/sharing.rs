@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::{PollEvents, Socket};
 use crate::conn::{News, SocketInbox};
 use crate::error::Error;
-use crate::pattern;
-use crate::pipe::{Part, Received, Target};
+use crate::pattern::{self, Received};
+use crate::pipe::{Part, Target};
 use tautline_queue::sync::Arc;
 
 /// Ends the calls on a socket from another thread than its owner's.
@@ -51,7 +51,7 @@ impl Socket {
             result = self.pattern.send(&mut self.pipes, part);
         }
         self.remove_closed_pipes();
-        result
+        result.map(|_| ())
     }
 
     /// Processes news, reads the network if needed, and returns the operations that are possible
@@ -73,7 +73,7 @@ impl Socket {
         }
         self.remove_closed_pipes();
         self.detach_ended();
-        let (Received { len, more }, _) = result?;
+        let Received { len, more, .. } = result?;
         self.receive_more = more;
         Ok(len)
     }

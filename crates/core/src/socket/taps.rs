@@ -1,9 +1,10 @@
-//! A socket with a tap: each part goes through the pattern, where the owner inspects it. A socket
-//! without a tap has no extra work.
+//! A socket with a tap: no part goes by a route, so each part goes through the pattern. The pattern
+//! returns the peer of the part.
 
-use super::Socket;
+use super::{Flags, Socket};
 use crate::error::Error;
-use crate::pipe::{Part, Received, Route, Target};
+use crate::pattern::{Received, Sent};
+use crate::pipe::{Part, Target};
 use crate::watch::{Tap, TappedMessage};
 use tautline_observe::tap::Direction;
 use tautline_queue::sync::Arc;
@@ -29,7 +30,6 @@ impl Socket {
     #[cold]
     pub(super) fn update_taps(&mut self) {
         let taps = self.watch.as_ref().map(|watch| watch.taps()).unwrap_or_default();
-        self.pipes.set_tapped(!taps.is_empty());
         self.pattern.routes.end();
         if taps.is_empty() {
             self.tapped = None;
@@ -45,63 +45,50 @@ impl Socket {
         }
     }
 
-    /// Inspects a part that is about to be sent.
-    pub(super) fn inspect_sent(&mut self, part: &Part<'_>) {
+    /// Sends a part by the pattern, and offers the message to the taps after its last part. The
+    /// part may be empty after it was sent, so it is copied before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_tapped(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<Sent, Error> {
         if let Some(tapped) = &mut self.tapped {
             let bytes = part.bytes();
             for one in &mut tapped.taps {
                 one.sent.add(bytes.len(), bytes, one.tap.most());
             }
             tapped.sent_whole = !part.more;
-            // An earlier entry belongs to another message.
-            self.pipes.take_last_accessed();
         }
-    }
-
-    /// Finishes a send, successful or not: ends the pipes that the pattern has closed. Shows the
-    /// part with its peer, if it went to one peer only. A separate function, so that an untapped
-    /// send needs no registers for it.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn finish_send(&mut self, sent: bool) {
-        let to = self.pipes.take_last_accessed();
-        self.remove_closed_pipes();
-        let to = to.filter(|_| !self.pipes.options.type_info().is_fan_out);
-        let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
+        let result = self.send_by_pattern(part, flags);
         self.pattern.routes.end();
+        let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return result };
         for one in &mut tapped.taps {
-            if !sent {
+            let Ok(sent) = &result else {
                 one.sent.undo();
                 continue;
-            }
-            one.sent.with(to);
+            };
+            one.sent.with(sent.to);
             if tapped.sent_whole && !one.sent.is_empty() {
                 one.tap.offer(watch.id(), Direction::Out, &one.sent);
                 one.sent.clear();
             }
         }
+        result
     }
 
-    /// Finishes a receive, successful or not: does the same, and removes pipes that are read to
-    /// their end.
+    /// Offers a received message to the taps after its last part.
     #[cold]
     #[inline(never)]
-    pub(super) fn finish_recv(&mut self, target: &Target<'_>, result: &Result<(Received, Route), Error>) {
-        let from = self.pipes.take_last_accessed();
-        self.remove_closed_pipes();
-        self.detach_ended();
-        // The caller that reads a peer's last message learns of its end at once.
+    pub(super) fn offer_received(&mut self, target: &Target<'_>, result: &Result<Received, Error>) {
         self.pattern.routes.end();
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
-        let Ok((Received { len, more }, _)) = result else { return };
+        let Ok(received) = result else { return };
         let bytes = match target {
-            Target::Buffer(buffer) => &buffer[..(*len).min(buffer.len())],
+            Target::Buffer(buffer) => &buffer[..received.len.min(buffer.len())],
             Target::Message(message) => message.as_slice(),
         };
         for one in &mut tapped.taps {
-            one.received.add(*len, bytes, one.tap.most());
-            one.received.with(from);
-            if !more {
+            one.received.add(received.len, bytes, one.tap.most());
+            one.received.with(received.from);
+            if !received.more {
                 one.tap.offer(watch.id(), Direction::In, &one.received);
                 one.received.clear();
             }

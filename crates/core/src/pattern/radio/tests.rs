@@ -8,7 +8,7 @@ fn send(bed: &mut TestBed, group: &[u8], body: &[u8]) -> Result<(), Error> {
     let mut message = Message::from_slice(body);
     assert!(message.set_group(group));
     let mut part = Part { body: Body::Owned(&mut message), more: false, patient: false };
-    bed.pattern.send(&mut bed.pipes, &mut part)
+    bed.pattern.send(&mut bed.pipes, &mut part).map(|_| ())
 }
 
 fn peer_joins(bed: &mut TestBed, id: PipeId, group: &[u8], joins: bool) {

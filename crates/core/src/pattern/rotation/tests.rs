@@ -11,7 +11,7 @@ fn bed() -> TestBed {
 }
 
 fn send(rotation: &mut Rotation, bed: &mut TestBed, body: &[u8], more: bool) -> Result<(), Error> {
-    rotation.send(&mut bed.pipes, &mut Part::copied(body, more))
+    rotation.send(&mut bed.pipes, &mut Part::copied(body, more)).map(|_| ())
 }
 
 fn recv(queue: &mut FairQueue, bed: &mut TestBed) -> Result<(Vec<u8>, bool), Error> {

@@ -8,7 +8,7 @@ fn send_to(bed: &mut TestBed, routing_id: u32, body: &[u8]) -> Result<(), Error>
     let mut message = Message::from_slice(body);
     message.set_routing_id(routing_id);
     let mut part = Part { body: Body::Owned(&mut message), more: false, patient: false };
-    bed.pattern.send(&mut bed.pipes, &mut part)
+    bed.pattern.send(&mut bed.pipes, &mut part).map(|_| ())
 }
 
 fn recv_from(bed: &mut TestBed) -> (u32, Vec<u8>) {

@@ -33,17 +33,6 @@ impl SocketPipes {
         Arc::make_mut(&mut self.options)
     }
 
-    /// Enables or disables the tap. While it is enabled, each part takes the slow path, where the
-    /// owner can check it. `SendChecks::is_enabled` and `has_closing` are then always true.
-    pub(crate) fn set_tapped(&mut self, tapped: bool) {
-        self.closing.retain(|id| *id != NONE);
-        self.send_checks.set_tapped(tapped);
-        self.slots.set_recording(tapped);
-        if tapped {
-            self.closing.push(NONE);
-        }
-    }
-
     /// Adds a pipe.
     pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
         if pipe.inproc_end().is_some() {
@@ -51,7 +40,7 @@ impl SocketPipes {
         } else {
             self.wires += 1;
             if self.wires == FEW + 1 && !is_disabled(Rule::Lean) {
-                self.slots.all_mut().iter_mut().flatten().for_each(Pipe::set_lean);
+                self.slots.iter_mut().flatten().for_each(Pipe::set_lean);
             }
             if !is_disabled(Rule::Lean)
                 && (self.wires > FEW || self.io.as_ref().is_some_and(|io| io.serves_many()))
@@ -60,10 +49,10 @@ impl SocketPipes {
                 self.lean = true;
             }
         }
-        let number = self.vacant.pop().unwrap_or(self.slots.all().len() as u32);
+        let number = self.vacant.pop().unwrap_or(self.slots.len() as u32);
         let id = PipeId(number);
         pipe.outgoing.deferred.attach(id, self.shared.clone());
-        let slots = self.slots.all_mut();
+        let slots = &mut self.slots;
         match slots.get_mut(id.0 as usize) {
             Some(slot) => *slot = Some(pipe),
             None => {
@@ -79,7 +68,7 @@ impl SocketPipes {
 
     /// Removes a pipe.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
-        let pipe = self.slots.all_mut().get_mut(id.0 as usize)?.take()?;
+        let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
         if pipe.inproc_end().is_some() {
             self.inproc -= 1;
         } else {
@@ -104,34 +93,34 @@ impl SocketPipes {
 
     /// Returns a copy of the ids of all pipes, so that the caller can change the pipes.
     pub(crate) fn all(&self) -> Vec<PipeId> {
-        let slots = self.slots.all().iter().enumerate();
+        let slots = self.slots.iter().enumerate();
         slots.filter(|(_, slot)| slot.is_some()).map(|(index, _)| PipeId(index as u32)).collect()
     }
 
     /// Returns the total traffic of the current and the removed pipes.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
-        self.slots.all().iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
+        self.slots.iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
         all
     }
 
     /// Returns the number of messages dropped because there was no room, and the number of messages
     /// lost with their connections.
     pub(crate) fn losses(&self) -> (u64, u64) {
-        let now: u64 = self.slots.all().iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
+        let now: u64 = self.slots.iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
         self.past.as_ref().map_or((now, 0), |past| (now + past.dropped, past.lost))
     }
 
     /// Returns a number that changes with each message that comes. Counts only the first few pipes.
     pub(crate) fn arrival_count(&self) -> u64 {
-        let few = self.slots.all().iter().take(FEW);
+        let few = self.slots.iter().take(FEW);
         few.flatten().map(|pipe| pipe.incoming.arrival_count()).fold(0, u64::wrapping_add)
     }
 
     /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
     /// them.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
-        self.slots.all_mut().iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
+        self.slots.iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
             (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
         })
     }
@@ -139,7 +128,7 @@ impl SocketPipes {
     /// Applies a changed ZMQ_SNDHWM or ZMQ_RCVHWM to the existing pipes.
     pub(crate) fn apply_limits(&mut self) {
         let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
-        self.slots.all_mut().iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
+        self.slots.iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
     /// Flushes the bytes that the flush rule has left queued, and those of other sockets that the
@@ -203,7 +192,6 @@ impl SocketPipes {
     /// Returns the streams of full pipes. Asks inproc peers of full pipes to wake the owner.
     pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
         self.slots
-            .all_mut()
             .iter_mut()
             .flatten()
             .filter(|pipe| !pipe.outgoing.ended)
@@ -214,7 +202,7 @@ impl SocketPipes {
     /// Asks the inproc peers of full pipes to report room. Returns true if there are such pipes.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
-        for pipe in self.slots.all_mut().iter_mut().flatten() {
+        for pipe in self.slots.iter_mut().flatten() {
             if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
                 pipe.wait_for_room();
                 asked = true;
@@ -233,17 +221,13 @@ impl SocketPipes {
     /// with several receivers, which use a full fence.
     pub(crate) fn peers_check_sleep(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::peer_uses_ring);
-        self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
+        self.inproc > 0 && (self.slots.len() > FEW || !self.slots.iter().flatten().all(rung))
     }
 
     /// Returns true, once, if a message was refused only because its burst exceeded the high-water
     /// mark.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
-        self.slots
-            .all_mut()
-            .iter_mut()
-            .flatten()
-            .any(|pipe| pipe.outgoing.high_water_mark.take_burst_refused())
+        self.slots.iter_mut().flatten().any(|pipe| pipe.outgoing.high_water_mark.take_burst_refused())
     }
 
     /// True if the pattern wants to end this pipe.
@@ -251,26 +235,24 @@ impl SocketPipes {
         self.closing.contains(&id)
     }
 
-    /// True if the pattern wants to end some pipes, or if parts are checked.
+    /// True if the pattern wants to end some pipes.
     #[inline]
     pub(crate) fn has_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
-    /// Returns, once, the pipe of the last call of [`Pipes::get`]: the peer of a message that a tap
-    /// checks. `None` without a call since, or if accesses are not recorded.
-    pub(crate) fn take_last_accessed(&mut self) -> Option<PipeId> {
-        self.slots.take_last()
-    }
-
     /// Takes the list of pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
-        let tapped = self.send_checks.is_tapped();
-        let mut closing = std::mem::take(&mut self.closing);
-        if tapped {
-            closing.retain(|id| *id != NONE);
-            self.closing.push(NONE);
+        std::mem::take(&mut self.closing)
+    }
+
+    /// Returns true if the owner must read input before this message, and counts the message.
+    #[inline]
+    pub(crate) fn take_due_read(&mut self) -> bool {
+        let is_due = self.due_reads > 0;
+        if is_due {
+            self.due_reads -= 1;
         }
-        closing
+        is_due
     }
 }

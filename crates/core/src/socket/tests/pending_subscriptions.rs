@@ -29,7 +29,7 @@ fn subscription_in_kernel_buffer_applies_to_next_send() {
         // Fail instead of hanging.
         subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
         subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
-        await_news(&mut publisher, |publisher| publisher.pipes.send_checks.is_enabled());
+        await_news(&mut publisher, |publisher| publisher.pipes.expects_input());
         let met =
             |socket: &mut Socket| socket.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.peer.info().is_some());
         await_news(&mut subscriber, met);
@@ -55,7 +55,7 @@ fn subscription_unread_by_io_thread_applies_to_next_send() {
     // Fail instead of hanging.
     subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
     subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
-    await_news(&mut publisher, |publisher| publisher.pipes.send_checks.is_enabled());
+    await_news(&mut publisher, |publisher| publisher.pipes.expects_input());
 
     // The set is not read while a connection is being admitted. This connection has ended, so it is
     // not added.
