@@ -10,13 +10,12 @@ use super::origin::Origin;
 use super::wire::Wire;
 use super::{EventLoop, EventSource, Resident, Site, relay};
 use crate::conn::{Connection, Loss, News};
-use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
 use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
 };
-use crate::transport::{self, CarrierFactory, ConnectRoute, Hop};
+use crate::transport::{self, CarrierFactory, ConnectRoute, Hop, Target};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
@@ -119,29 +118,30 @@ enum Attempt {
 pub(crate) struct Dialer {
     site: Arc<Site>,
     options: Arc<Options>,
-    /// The endpoint text as the program gave it. Each attempt parses it again, so no parsed form is
-    /// kept.
-    given: Arc<str>,
+    /// The canonical text of the endpoint. A retry parses it, so no parsed form is kept.
+    name: Arc<str>,
     /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
     carrying: Option<Box<Result<CarrierFactory, Error>>>,
     state: Mutex<DialerState>,
 }
 
 impl Dialer {
-    /// Starts to connect to `given` on the I/O thread. `connection` is the pipe's, unless
-    /// ZMQ_IMMEDIATE postpones it.
+    /// Starts to connect to `target`, which the program gave as `given`, on the I/O thread.
+    /// `connection` is the pipe's, unless ZMQ_IMMEDIATE postpones it.
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
-        carrying: Result<Option<CarrierFactory>, Error>,
+        target: Target,
         given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
+        let Target { endpoint, route, carrying } = target;
+        let name = endpoint.to_string();
         let dialer = Arc::new(Dialer {
             site: site.clone(),
             carrying: carrying.transpose().map(Box::new),
             options,
-            given,
+            name: if *name == *given { given } else { name.into() },
             state: Mutex::new(DialerState {
                 phase: Phase::Away,
                 connection,
@@ -154,7 +154,7 @@ impl Dialer {
         });
         site.enter(Resident::Dialer(dialer.clone()));
         let newborn = dialer.clone();
-        site.driver.post(Box::new(move |turn| newborn.dial(turn)));
+        site.driver.post(Box::new(move |turn| newborn.dial(turn, route)));
         dialer
     }
 
@@ -171,14 +171,6 @@ impl Dialer {
     /// The wrapper of the streams. `None` for plain ZMTP.
     pub(super) fn carrying(&self) -> Result<Option<&CarrierFactory>, &Error> {
         self.carrying.as_deref().map(Result::as_ref).transpose()
-    }
-
-    /// The canonical text of the endpoint.
-    fn name(&self) -> Arc<str> {
-        match transport::parse(&self.given).map(|endpoint| endpoint.to_string()) {
-            Ok(name) if *name != *self.given => name.into(),
-            _ => self.given.clone(),
-        }
     }
 
     /// The connection of the waiting pipe, and true if that connection had an earlier session.
@@ -278,21 +270,21 @@ impl Dialer {
     /// Emits an event about an attempt. There is no stream at that time.
     fn emit(&self, event: u32, value: u32) {
         if self.site.events.wants(event) {
-            self.site.events.emit(event, value, &Ends::connected(self.name()));
+            self.site.events.emit(event, value, &Ends::connected(self.name.clone()));
         }
     }
 
     // ---- connecting
 
-    fn dial(self: &Arc<Self>, turn: &mut EventLoop) {
+    /// Starts an attempt. The first one gets its route from the connect.
+    fn dial(self: &Arc<Self>, turn: &mut EventLoop, route: Option<ConnectRoute>) {
         if lock(&self.state).is_over() {
             return;
         }
         if check_shortage().is_err() {
             return self.handle_attempt_failure(turn, errno::ENOMEM);
         }
-        let route =
-            transport::parse(&self.given).and_then(|endpoint| transport::route(&endpoint, &self.options));
+        let route = route.map_or_else(|| self.find_route(), Ok);
         let ConnectRoute { source, hop, beyond } = match route {
             Ok(route) => route,
             Err(error) => return self.handle_address_failure(turn, error.errno(), None),
@@ -321,6 +313,11 @@ impl Dialer {
                 }
             }
         }
+    }
+
+    /// Returns the route of a retry. A network interface may have changed since the last attempt.
+    fn find_route(&self) -> Result<ConnectRoute, Error> {
+        transport::route(&transport::parse(&self.name)?, &self.options)
     }
 
     /// Called when a stream to the peer, or to the proxy before it, is connected. Abandons all
@@ -379,20 +376,20 @@ impl Dialer {
             state.sessions += 1;
             state.sessions
         };
-        let ends = transport::ends(&stream, &self.name(), false);
+        let ends = transport::ends(&stream, &self.name, false);
         self.site.events.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &ends);
         Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
     }
 
     /// Refuses a peer of another user, because the policy allows only connections to the own user.
     fn deny(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
-        let (name, peer) = (self.name(), transport::peer_name(&stream));
+        let (name, peer) = (&self.name, transport::peer_name(&stream));
         if let Some(guard) = self.site.guard() {
-            guard.report_stranger(&name, &peer);
+            guard.report_stranger(name, &peer);
         }
         let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;
-        self.site.events.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
+        self.site.events.emit_because(event, errno::EACCES as u32, &Ends::connected(name.clone()), &why);
         self.handle_address_failure(turn, errno::EACCES, Some(stream));
     }
 
@@ -572,7 +569,7 @@ impl EventSource for Dialer {
             }
         };
         match due {
-            Due::Retry => self.dial(turn),
+            Due::Retry => self.dial(turn, None),
             Due::Stop => self.stop(turn),
             Due::Next => self.try_next(turn, errno::ETIMEDOUT),
             Due::GiveUp(stream, token) => {
@@ -581,13 +578,6 @@ impl EventSource for Dialer {
             }
         }
     }
-}
-
-/// Returns the errors of `connect` that are known at once, without the network.
-pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error> {
-    endpoint.check_connect()?;
-    transport::carrying(endpoint, options)?;
-    transport::route(endpoint, options).map(|_| ())
 }
 
 #[cfg(test)]

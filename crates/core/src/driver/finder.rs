@@ -9,7 +9,7 @@
 //! Endpoints that no longer belong to the name are given up as by zmq_disconnect. The owner does
 //! this in its next call, so messages that it sends before that call are not lost.
 
-use super::{Dialer, EventLoop, Site, check_dial};
+use super::{Dialer, EventLoop, Site};
 use crate::conn::inproc::{self, Offer};
 use crate::conn::{News, PeerInfo};
 use crate::directory::{Directory, NameFollower};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Allowed, Denied, PolicyRequest};
-use crate::transport::{self, CarrierFactory};
+use crate::transport::{self, Target};
 use std::time::Duration;
 use tautline_io::errno;
 use tautline_names::NameEntry;
@@ -56,7 +56,7 @@ pub(crate) enum NamePath {
 
 /// Plan for reaching a newly found endpoint.
 enum Plan {
-    Dial(Arc<Options>, Result<Option<CarrierFactory>, Error>),
+    Dial(Arc<Options>, Box<Target>),
     Meet,
     Nowhere,
 }
@@ -176,18 +176,10 @@ impl Finder {
             Endpoint::Stream(..) => {}
             _ => return Err(unfit(Error::Invalid)),
         }
-        match check_dial(&parsed, &self.options) {
-            // The network interface may appear later.
-            Ok(()) | Err(Error::NoDevice) => {}
-            Err(error) => return Err(unfit(error)),
-        }
+        let mut target = Target::new(parsed, &self.options).map_err(unfit)?;
         let Allowed { options, wrapped, .. } = allowed;
-        let options = options.unwrap_or_else(|| self.options.clone());
-        let carrying = match wrapped {
-            Some(wrapped) => Ok(Some(wrapped.carrying)),
-            None => transport::carrying(&parsed, &options),
-        };
-        Ok(Plan::Dial(options, carrying))
+        target.apply_policy(options.as_deref(), wrapped.map(|wrapped| wrapped.carrying));
+        Ok(Plan::Dial(options.unwrap_or_else(|| self.options.clone()), Box::new(target)))
     }
 
     fn allowed(&self, endpoint: &str, parsed: &Endpoint) -> Result<Allowed, Denied> {
@@ -230,8 +222,8 @@ impl Finder {
                     continue;
                 }
                 let way = match plan {
-                    Plan::Dial(options, carrying) => {
-                        NamePath::Dialer(Dialer::start(&self.site, options, carrying, endpoint.clone(), None))
+                    Plan::Dial(options, target) => {
+                        NamePath::Dialer(Dialer::start(&self.site, options, *target, endpoint.clone(), None))
                     }
                     Plan::Meet if self.meet(&endpoint) => NamePath::Inproc,
                     // The other socket is gone. The next answer will reflect that.

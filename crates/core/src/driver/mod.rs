@@ -32,7 +32,7 @@ mod wire;
 
 pub(crate) use acceptor::Acceptor;
 pub(crate) use datagram::{DatagramPort, Form};
-pub(crate) use dialer::{Dialer, check as check_dial};
+pub(crate) use dialer::Dialer;
 #[cfg(feature = "names")]
 pub(crate) use finder::{Finder, InprocSockets, NamePath, inproc_endpoint, may_be_inproc};
 use site::Resident;

@@ -7,13 +7,13 @@ use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
 #[cfg(feature = "names")]
 use crate::driver::Finder;
-use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
+use crate::driver::{Acceptor, DatagramPort, Dialer, Site};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
 use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
 use crate::policy::{Allowed, Denied, Gate, PolicyRequest};
-use crate::transport::{self, AddressQuery, Failed, Leftover, ResolvedAddress};
+use crate::transport::{self, AddressQuery, Failed, Leftover, ResolvedAddress, Target};
 use tautline_policy::Call;
 use tautline_queue::message::Metadata;
 use tautline_queue::sync::Arc;
@@ -239,22 +239,16 @@ impl Socket {
             // These types need only one connection to a peer. libzmq ignores the second call too.
             return Ok(None);
         }
-        match check_dial(&parsed, &self.pipes.options) {
-            // The network interface may appear later.
-            Ok(()) | Err(Error::NoDevice) => {}
-            Err(error) => return Err(error),
-        }
+        let mut target = Target::new(parsed, &self.pipes.options)?;
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE its pipe is created
         // later.
         self.context.share_options(&mut self.pipes.options);
-        let allowed = self.context.check_policy(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+        let allowed =
+            self.context.check_policy(Call::Connect, endpoint, &target.endpoint, None, &self.pipes.options);
         let allowed = report_denied(&self.events, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         let Allowed { options: own, wrapped, .. } = allowed.unwrap_or_default();
+        target.apply_policy(own.as_deref(), wrapped.map(|wrapped| wrapped.carrying));
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
-        let carrying = match wrapped {
-            Some(wrapped) => Ok(Some(wrapped.carrying)),
-            None => transport::carrying(&parsed, &options),
-        };
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
         }
@@ -267,12 +261,12 @@ impl Socket {
             (Some(connection), Some(id))
         };
         self.show_endpoints();
-        self.show_connected(endpoint, &parsed);
+        self.show_connected(endpoint, &target.endpoint);
         if let Some(id) = id {
             self.show_target(id, endpoint);
         }
         let given = self.context.share_endpoint(endpoint);
-        let dialer = Dialer::start(&site, options, carrying, given.clone(), connection);
+        let dialer = Dialer::start(&site, options, target, given.clone(), connection);
         self.add_endpoint(given.clone(), EndpointKind::Connected(dialer));
         self.last_endpoint = given;
         Ok(id)

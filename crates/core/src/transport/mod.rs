@@ -105,6 +105,43 @@ pub(crate) enum Hop {
     Resolve { host: String, port: u16, family: AcceptedFamily },
 }
 
+/// An endpoint to connect to. The text is parsed once for a connect; only a retry parses it again.
+pub(crate) struct Target {
+    pub(crate) endpoint: Endpoint,
+    /// The route. `None` if it is not known yet: the network interface may appear later.
+    pub(crate) route: Option<ConnectRoute>,
+    /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
+    pub(crate) carrying: Result<Option<CarrierFactory>, Error>,
+}
+
+impl Target {
+    /// Returns the errors of `connect` that are known at once, without the network.
+    pub(crate) fn new(endpoint: Endpoint, options: &Options) -> Result<Self, Error> {
+        endpoint.check_connect()?;
+        let carrying = carrying(&endpoint, options)?;
+        let route = match route(&endpoint, options) {
+            Ok(route) => Some(route),
+            Err(Error::NoDevice) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Target { endpoint, route, carrying: Ok(carrying) })
+    }
+
+    /// Applies the answer of the policy: the options in force, if they are not those of
+    /// [`Target::new`], and its wrapper.
+    pub(crate) fn apply_policy(&mut self, options: Option<&Options>, wrapper: Option<CarrierFactory>) {
+        if let Some(options) = options {
+            // If this fails, the first attempt fails in the same way.
+            self.route = route(&self.endpoint, options).ok();
+        }
+        match (wrapper, options) {
+            (Some(wrapper), _) => self.carrying = Ok(Some(wrapper)),
+            (None, Some(options)) => self.carrying = carrying(&self.endpoint, options),
+            (None, None) => {}
+        }
+    }
+}
+
 /// A byte-stream transport.
 struct Transport {
     /// The scheme, before `://`.
