@@ -1,7 +1,7 @@
 //! A chore: work that an owner leaves to the I/O thread. Examples: writing bytes of a queue
 //! (`driver/residual.rs`, `driver/sweep.rs`), writing bytes of a log
-//! ([`LogReaders`](super::LogReaders)), waking receivers
-//! ([`ReceiverWakeups`](super::ReceiverWakeups)).
+//! (`conn::LogReaders` of core), waking receivers
+//! (`conn::ReceiverWakeups`).
 //!
 //! ```text
 //! owner:       publish   [light barrier]   marked? ──no──▶ mark it, hand it over
