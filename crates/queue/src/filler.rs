@@ -198,11 +198,13 @@ impl ByteFiller {
     }
 
     /// Returns the part of this room that lies in the current segment.
+    #[inline]
     pub fn segment_space(&self) -> usize {
         self.end.node_space()
     }
 
     /// True if the next bytes are read directly to their final place.
+    #[inline]
     pub fn expects_body(&self) -> bool {
         self.end.unlinked_node().is_some() || self.in_body()
     }
@@ -260,6 +262,7 @@ impl ByteFiller {
     }
 
     /// Returns the number of bytes that arrived and were not scanned.
+    #[inline]
     pub fn unscanned(&self) -> usize {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
@@ -420,6 +423,7 @@ impl ByteFiller {
 
     /// Appends the body of the frame that was scanned last. The frame must be unpublished, and
     /// there must be memory for it.
+    #[inline]
     pub fn body_of_last(&self, out: &mut Vec<u8>) -> Result<(), NoMemory> {
         if let Some((mut body, len)) = self.last {
             out.try_reserve_exact(usize::try_from(len).map_err(|_| NoMemory)?)?;
@@ -431,6 +435,7 @@ impl ByteFiller {
 
     /// Marks the frame that was scanned last as a frame for the owner. Each part of a message must
     /// be marked. For a command, the caller decides.
+    #[inline]
     pub fn keep_last(&mut self) {
         self.kept = (self.scan, self.scan_bytes);
     }
@@ -439,6 +444,7 @@ impl ByteFiller {
     /// frames with neither MORE nor COMMAND. A command may come between the parts of a message, and
     /// does not end the message. Commands behind the boundary that are not for the owner stay
     /// hidden, because a consumer that sees a frame expects a message.
+    #[inline]
     pub fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.last_message_end.unwrap_or(self.kept);
@@ -499,11 +505,13 @@ impl ByteFiller {
     }
 
     /// Returns the number of published messages that the consumer has not credited.
+    #[inline]
     pub fn backlog(&self) -> u32 {
         self.end.in_flight().try_into().unwrap_or(u32::MAX)
     }
 
     /// Returns the number of published bytes that the consumer has not credited.
+    #[inline]
     pub fn unread(&self) -> u64 {
         self.end.unconsumed()
     }

@@ -21,6 +21,7 @@ impl LatestMessage {
     }
 
     /// Puts a message in and replaces the current one.
+    #[inline]
     pub fn put(&self, flags: u8, message: Message) {
         let mut newest = lock(&self.newest);
         let former = newest.replace((flags, message));
@@ -32,6 +33,7 @@ impl LatestMessage {
     }
 
     /// Takes the message out.
+    #[inline]
     pub fn take(&self) -> Option<(u8, Message)> {
         if !self.is_full() {
             return None;

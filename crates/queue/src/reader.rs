@@ -145,6 +145,7 @@ impl FrameReader {
     }
 
     /// Returns a number that changes with each publication.
+    #[inline]
     pub fn arrived(&self) -> u64 {
         // Relaxed: number.
         self.start.shared.tail.0.load(Ordering::Relaxed)
@@ -530,6 +531,7 @@ impl FrameReader {
     }
 
     /// Returns the messages and bytes of frames read so far.
+    #[inline]
     pub fn read_counts(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.bytes().wrapping_add(self.extra);
@@ -542,6 +544,7 @@ impl FrameReader {
     }
 
     /// Returns the number of published messages that were not read.
+    #[inline]
     pub fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);

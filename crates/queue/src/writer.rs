@@ -87,6 +87,7 @@ impl FrameWriter {
     }
 
     /// Returns the high-water mark; 0 for unlimited.
+    #[inline]
     pub fn limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(0)
     }
@@ -115,6 +116,7 @@ impl FrameWriter {
 
     /// Counts a message that went to the peer without this queue. The next reading of the credit
     /// includes it.
+    #[inline]
     pub fn count_bypass(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
@@ -122,6 +124,7 @@ impl FrameWriter {
 
     /// Returns the number of published messages without credit, counted in the steps of
     /// `set_limit_in_steps`. Returns 0 if there are none.
+    #[inline]
     pub fn uncredited(&mut self) -> u64 {
         self.refresh_room();
         match self.in_flight() {
@@ -131,6 +134,7 @@ impl FrameWriter {
     }
 
     /// Returns the messages and bytes of frames published so far.
+    #[inline]
     pub fn written(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.end.bytes().wrapping_add(self.end.extra);
@@ -138,6 +142,7 @@ impl FrameWriter {
     }
 
     /// Returns the messages and bytes that bypassed the queue. The counts wrap.
+    #[inline]
     pub fn bypass_counts(&self) -> (u64, u64) {
         let ProducerCounters { messages, bytes, .. } = &self.end.shared.counters;
         (messages.0.load(Ordering::Relaxed), bytes.0.load(Ordering::Relaxed))
@@ -152,11 +157,13 @@ impl FrameWriter {
     }
 
     /// Subtracts messages and bytes that are counted elsewhere.
+    #[inline]
     pub fn subtract_bypass(&mut self, (messages, bytes): (u64, u64)) {
         self.add_bypass((messages.wrapping_neg(), bytes.wrapping_neg()));
     }
 
     /// Returns the number of messages that were dropped because there was no room or no memory.
+    #[inline]
     pub fn dropped(&self) -> u64 {
         self.end.shared.counters.dropped.0.load(Ordering::Relaxed)
     }
@@ -168,6 +175,7 @@ impl FrameWriter {
     }
 
     /// Counts a message that found the queue full, before the caller tried to make room.
+    #[inline]
     pub fn count_full(&mut self) {
         ProducerCounters::add(&self.end.shared.counters.full, 1);
     }
@@ -327,6 +335,7 @@ impl FrameWriter {
     }
 
     /// Publishes all appended frames as `messages` messages.
+    #[inline]
     pub fn publish_many(&mut self, messages: u64) {
         self.end.publish(messages);
     }
@@ -339,6 +348,7 @@ impl FrameWriter {
 
     /// Publishes all appended frames without counting a message: for frames with `frame::COMMAND`,
     /// which the limit does not hold back.
+    #[inline]
     pub fn publish_uncounted(&mut self) {
         self.end.publish(0);
     }
@@ -350,6 +360,7 @@ impl FrameWriter {
 
     /// Releases the queue's memory if everything appended is drained. The caller holds both ends.
     /// Returns true if it released the memory.
+    #[inline]
     pub fn release_memory(&mut self, drain: &mut ByteDrain) -> bool {
         drain.release_memory(&mut self.end)
     }
@@ -371,6 +382,7 @@ impl FrameWriter {
     }
 
     /// Drops the frames that were appended since the last publication.
+    #[inline]
     pub fn rollback(&mut self) {
         self.end.truncate_to_published();
     }
@@ -398,17 +410,20 @@ impl FrameWriter {
 
     /// Returns the number of published bytes that the consumer has not credited, including bodies
     /// by reference. Used only as a number.
+    #[inline]
     pub fn wire_bytes_in_flight(&self) -> u64 {
         self.end.wire_bytes_in_flight()
     }
 
     /// Returns the total of the consumer's credit, which changes with each credit.
+    #[inline]
     pub fn consumed(&self) -> u32 {
         // Relaxed: number, with enough bits to see a change.
         self.end.shared.head.0.load(Ordering::Relaxed) as u32
     }
 
     /// Returns the number of published messages that the consumer has not credited.
+    #[inline]
     pub fn in_flight(&self) -> u64 {
         self.end.in_flight()
     }

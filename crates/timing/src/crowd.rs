@@ -112,6 +112,7 @@ pub fn is_active() -> bool {
 
 /// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
 /// to reply.
+#[inline]
 pub fn record_flush(connection: usize, start: u64, end: u64) {
     if !is_disabled(Rule::Crowd) {
         change(|crowd| crowd.record_flush(connection, start, end));
@@ -120,11 +121,13 @@ pub fn record_flush(connection: usize, start: u64, end: u64) {
 
 /// Called when this thread has a message for an unmarked connection. Returns true if the sweep
 /// still writes it.
+#[inline]
 pub fn should_continue(now: u64, sweeper_idle: bool) -> bool {
     change(|crowd| crowd.should_continue(now, sweeper_idle))
 }
 
 /// Notes that this thread has marked a connection for this round of the sweep.
+#[inline]
 pub fn record_mark(round: u32) {
     change(|crowd| crowd.record_mark(round));
 }

@@ -36,11 +36,13 @@ pub const FULL_BYTES: u64 = SEGMENT as u64 - 256;
 
 /// True if `pending` bytes are a full write: another message of `len` bytes would not fit into the
 /// same segment.
+#[inline]
 pub fn is_full_write(pending: u64, len: usize) -> bool {
     pending + framed(len) > FULL_BYTES
 }
 
 /// Size on the wire of a message with one part, in bytes.
+#[inline]
 pub fn framed(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
 }
@@ -271,11 +273,13 @@ impl FlushRule {
     }
 
     /// True if messages were published since the last flush.
+    #[inline]
     pub fn has_unflushed(&self) -> bool {
         self.unflushed_messages > 0
     }
 
     /// Returns the duration of the last flush in ticks.
+    #[inline]
     pub fn last_took(&self) -> u64 {
         self.flush_ticks
     }
@@ -290,17 +294,20 @@ impl FlushRule {
     }
 
     /// Asks again after `messages` more messages, because the last decision does not hold for them.
+    #[inline]
     pub fn ask_after(&mut self, messages: u32) {
         self.next = self.unflushed_messages.saturating_add(messages);
     }
 
     /// Notes that the sweep takes over the queued bytes. The next message asks again.
+    #[inline]
     pub fn record_sweep(&mut self) {
         self.restart(1);
     }
 
     /// Notes that something delayed the owner from the last decision until `now`. The delay is not
     /// a lull.
+    #[inline]
     pub fn resume(&mut self, now: u64) {
         write_time::delegate(now.saturating_sub(self.seen));
         self.bursts.resume(now);
@@ -308,6 +315,7 @@ impl FlushRule {
 
     /// Notes that this thread wrote no bytes, because another thread is writing or the stream is
     /// missing. The next message asks again.
+    #[inline]
     pub fn record_no_write(&mut self) {
         self.restart(1);
     }

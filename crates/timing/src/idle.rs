@@ -88,11 +88,13 @@ impl FailedSpins {
     }
 
     /// Notes a wait. `in_vain` is true if spinning did not shorten it.
+    #[inline]
     pub fn note(&mut self, in_vain: bool) {
         self.0 = if in_vain { (self.0 + 1).min(MAX_FAILED_SPINS) } else { self.0 / 2 };
     }
 
     /// True if the next spin is expected to fail.
+    #[inline]
     pub fn expects_to_sleep(self) -> bool {
         self.0 >= FAILED_SPINS_LIMIT && !is_disabled(Rule::Vain)
     }
@@ -115,6 +117,7 @@ impl YieldLosses {
     }
 
     /// True if threads may spin at `now`.
+    #[inline]
     pub fn allow(&self, now: u64) -> bool {
         now >= self.no_spin_before.load(Relaxed)
     }
@@ -171,6 +174,7 @@ impl PauseRule {
 
     /// Called at `now`, when the receiver has found no message and is about to wait. `received` and
     /// `sent` are its total numbers of parts. Returns the length of the pause, or 0.
+    #[inline]
     pub fn begin(&mut self, now: u64, received: u64, sent: u64) -> u64 {
         self.ticks = self.next(now, received, sent);
         self.last = now;
@@ -178,6 +182,7 @@ impl PauseRule {
     }
 
     /// Notes that the pause that began at `start` ended at `end`.
+    #[inline]
     pub fn end(&mut self, start: u64, end: u64) {
         self.ticks = end.wrapping_sub(start);
         self.last = end;

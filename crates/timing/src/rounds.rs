@@ -26,6 +26,7 @@ fn pause_after(took: Duration) -> Duration {
 
 /// Returns the sweep's rest after a round of `took` that wrote `bytes` bytes of `connections`
 /// connections. `waiting` of them have new bytes by now.
+#[inline]
 pub fn pause_after_sweep(took: Duration, connections: usize, bytes: u64, waiting: usize) -> Option<Duration> {
     let streams = waiting * 2 >= connections;
     let little = bytes < connections as u64 * LITTLE_BYTES;
@@ -36,6 +37,7 @@ pub fn pause_after_sweep(took: Duration, connections: usize, bytes: u64, waiting
 /// Returns the I/O thread's rest after a round of `took` over the readers of a log that grew by
 /// `grown` bytes in it. If `owner_writes` is set, the owner itself was writing to some readers, and
 /// a round would only check the bytes that it left.
+#[inline]
 pub fn pause_after_log_round(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
     let rests = streams && grown < FULL_BYTES && !is_disabled(Rule::Rests);

@@ -93,6 +93,7 @@ impl OwnerActivity {
 
 impl FlushSupervisor {
     /// Notes that an owner has stopped or begun. The next rounds follow soon.
+    #[inline]
     pub fn restart(&mut self) {
         self.interval = 0;
     }
@@ -114,11 +115,13 @@ impl FlushSupervisor {
 
 impl SupervisorRound {
     /// Begins a round at `now` (ticks).
+    #[inline]
     pub fn begin(now: u64) -> SupervisorRound {
         SupervisorRound { now, at_work: false, unsure: false, bursts: false }
     }
 
     /// True if this owner is at work. If it is not, its queued bytes are written now.
+    #[inline]
     pub fn check_owner(&mut self, owner: OwnerActivity) -> bool {
         let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
         match owner.next_write {
@@ -132,6 +135,7 @@ impl SupervisorRound {
 
     /// Returns the number of looks in a row, including this one, that found no bytes to write for
     /// this owner. `idle` is the number before. Returns `None` if the watch drops the connection.
+    #[inline]
     pub fn idle(&self, owner: OwnerActivity, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
         let foresees = owner.next_write != NextWrite::Unknown
             && self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(PREDICTION_TIMEOUT_NS);

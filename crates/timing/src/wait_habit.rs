@@ -48,6 +48,7 @@ impl WaitHabit {
     /// Notes a message that stays queued at `now`. `first` is true if no other message has stayed
     /// queued since the last wait. `joins` is true if the message follows another one to the same
     /// peer.
+    #[inline]
     pub fn leave(&mut self, now: u64, first: bool, joins: bool) {
         if first {
             (self.since, self.joined) = (now, false);
@@ -59,6 +60,7 @@ impl WaitHabit {
     }
 
     /// True if a message may stay queued at `now`, behind others.
+    #[inline]
     pub fn may_hold(&mut self, now: u64) -> bool {
         if now.saturating_sub(self.since) > times().longest {
             self.since = now;
@@ -69,6 +71,7 @@ impl WaitHabit {
 
     /// Notes that the thread waits at `now`. `pending` is true if it has found its messages still
     /// queued.
+    #[inline]
     pub fn wait(&mut self, now: u64, pending: bool) {
         self.strength = match (pending, self.joined) {
             (true, true) => (self.strength + GAIN).min(2 * ENOUGH),

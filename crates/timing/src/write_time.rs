@@ -22,6 +22,7 @@ pub(super) fn current() -> WriteTime {
 }
 
 /// Notes that this thread has written from `start` to `end`.
+#[inline]
 pub fn write(start: u64, end: u64) {
     let took = end.saturating_sub(start);
     SPENT.set(WriteTime { total: SPENT.get().total.wrapping_add(took), last: end, took });

@@ -3,7 +3,8 @@
 //! A connection joins the pipe's two queues with the stream of the current session.
 //! [`Pump`](pump::Pump) moves bytes from the outbound queue to the kernel.
 //! [`Intake`](intake::Intake) moves bytes from the kernel to the inbound queue. Any thread may
-//! pump, one at a time, under the pump's lock. Only the holder of the socket's [`baton`] reads.
+//! pump, one at a time, under the pump's lock. Only the holder of the socket's
+//! [`baton`](tautline_queue::handoff::baton) reads.
 //!
 //! A connection outlives its stream. `connect` makes the connection before there is a peer. The
 //! connection survives the loss and the reconnect of the peer, with the messages queued since.

@@ -137,6 +137,7 @@ impl Baton {
 
     /// Called when the owner leaves, for owners that wait on ZMQ_FD. The I/O thread listens at
     /// once.
+    #[inline]
     pub fn release_armed(&self, around: &impl Surroundings) {
         self.word.store(ARMED, Release);
         // After the store: an earlier event would be taken for stale, and the registration is
@@ -147,11 +148,13 @@ impl Baton {
     /// Called by an owner for which the I/O thread listens. Returns true if no other thread is
     /// reading now. The owner may then read the available bytes, and must call `end_glance`
     /// afterwards.
+    #[inline]
     pub fn glance(&self) -> bool {
         self.word.compare_exchange(ARMED, GLANCE, Acquire, Relaxed).is_ok()
     }
 
     /// Ends the owner's glance after it has read.
+    #[inline]
     pub fn end_glance(&self, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that reads next.
         if self.word.compare_exchange(GLANCE, ARMED, Release, Relaxed).is_err() {
@@ -161,6 +164,7 @@ impl Baton {
 
     /// Called by the I/O thread when the registration has fired. Returns false if the event is
     /// stale because another thread reads.
+    #[inline]
     pub fn io_event(&self) -> bool {
         loop {
             if self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok() {
@@ -177,6 +181,7 @@ impl Baton {
 
     /// I/O thread: true if the owner wants the baton, so that the I/O thread should stop reading
     /// soon.
+    #[inline]
     pub fn io_wanted(&self) -> bool {
         self.word.load(Relaxed) == IO_WANTED
     }
@@ -220,6 +225,7 @@ impl Baton {
 
     /// Called by the I/O thread after it has switched its tick off and cleared `tick_on`. Returns
     /// true if the tick must still watch an owner.
+    #[inline]
     pub fn is_kept(&self) -> bool {
         self.word.load(SeqCst) == KEPT
     }

@@ -1,7 +1,7 @@
 //! A chore: work that an owner leaves to the I/O thread. Examples: writing bytes of a queue
 //! (`driver/residual.rs`, `driver/sweep.rs`), writing bytes of a log
-//! ([`LogReaders`](super::LogReaders)), waking receivers
-//! ([`ReceiverWakeups`](super::ReceiverWakeups)).
+//! (`conn::LogReaders` of core), waking receivers
+//! (`conn::ReceiverWakeups`).
 //!
 //! ```text
 //! owner:       publish   [light barrier]   marked? ──no──▶ mark it, hand it over
@@ -47,6 +47,7 @@ impl Mark {
     }
 
     /// Sets the mark. Returns true if it was not set; the caller then hands the chore over.
+    #[inline]
     pub fn set(&self) -> bool {
         !self.0.swap(true, AcqRel)
     }
@@ -81,6 +82,7 @@ impl Hint {
     }
 
     /// Sets the hint, so that the owner checks its next message.
+    #[inline]
     pub fn give(&self) {
         // A swap, as in `release`.
         self.0.swap(true, AcqRel);
@@ -163,6 +165,7 @@ impl<T> Chores<T> {
     }
 
     /// Adds a chore that the caller has just marked. Any thread may call it.
+    #[inline]
     pub fn add(&self, item: T) -> Added {
         let mut state = lock(&self.0);
         state.items.push(item);
@@ -170,6 +173,7 @@ impl<T> Chores<T> {
     }
 
     /// True if the I/O thread has no work from this list, or will find no new chores.
+    #[inline]
     pub fn is_idle(&self) -> bool {
         !lock(&self.0).awake
     }

@@ -134,6 +134,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Returns the waker of the owner.
+    #[inline]
     pub fn waker(&self) -> &W {
         &self.waker
     }
@@ -189,6 +190,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Prepares the owner for sleep. Returns false if there are news: the owner must not sleep and
     /// need not call `finish_park`. After true, the owner looks at its inproc chains once more,
     /// sleeps until woken, and calls `finish_park`.
+    #[inline]
     pub fn prepare_park(&self) -> bool {
         self.prepare(barrier_heavy)
     }
@@ -196,6 +198,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Prepares an owner for sleep that has no inproc chains, or whose inproc peers ring it.
     /// Returns false if there are news, as `prepare_park` does. No thread calls `parked_hint` for
     /// this owner, so a fence is enough and other threads are not disturbed.
+    #[inline]
     pub fn prepare_park_without_barrier(&self) -> bool {
         // Pairs with the fences in `push` and `wake_if_parked`.
         self.prepare(|| fence(Ordering::SeqCst))
@@ -215,12 +218,14 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Notes that the owner is awake.
+    #[inline]
     pub fn finish_park(&self) {
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
     /// From now on every event wakes, whether the owner sleeps or not, because the application
     /// waits on the wake descriptor itself.
+    #[inline]
     pub fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
         // Store `EXPOSED`, then the caller looks at the existing news: the same pairing as in
@@ -229,6 +234,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     }
 
     /// Reverts `expose`: the owner waits itself again. Called only by the owner.
+    #[inline]
     pub fn conceal(&self) {
         self.state.fetch_and(!EXPOSED, Ordering::Relaxed);
     }
@@ -251,6 +257,7 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Wakes the owner if it sleeps, without news. For changes outside of the inbox, for example in
     /// an inproc chain.
+    #[inline]
     pub fn wake_if_parked(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
         fence(Ordering::SeqCst);
