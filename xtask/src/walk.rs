@@ -39,6 +39,9 @@ use crate::report;
 const CASES: [&str; 6] =
     ["first_send", "steady_send", "empty_recv", "waiting_recv", "steady_recv", "connect"];
 
+/// Cases whose counts depend on the clock: a waiting receiver that spins for too long falls asleep. `--check` leaves them out.
+const UNCHECKED: [&str; 1] = ["waiting_recv"];
+
 /// Table of the counts.
 const TABLE: &str = "bench/budget/walk.txt";
 
@@ -69,6 +72,9 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     }
     if cases.is_empty() {
         cases = CASES.to_vec();
+        if let Action::Check = action {
+            cases.retain(|case| !UNCHECKED.contains(case));
+        }
     }
     match Walker::new(root, target, library.as_deref()).and_then(|walker| walker.act(&action, &cases)) {
         Ok(code) => code,
