@@ -4,14 +4,14 @@
 //! Only the socket's owner touches a pipe. The I/O side works on the other ends of the queues.
 //!
 //! ```text
-//!  Pipe ─┬─ Outgoing   state of sending only: queue, flush rule, high-water mark
+//!  Pipe ─┬─ Outgoing   sending: queue, flush rule, high-water mark
+//!        │     └─ Link object behind both queues: a connection, or the other socket
 //!        ├─ Incoming   state of receiving only
-//!        ├─ Peer       information about the other end
-//!        └─ Link       object behind both queues: a connection, or the other socket
+//!        └─ Peer       information about the other end
 //! ```
 //!
-//! The two halves do not know each other. Each call passes them the link. The methods of `Pipe` in
-//! this file are for patterns; the methods for the socket are in `upkeep`.
+//! The two halves do not know each other. The methods of `Pipe` in this file are for patterns; the
+//! methods for the socket are in `upkeep`.
 
 mod address_cache;
 mod broadcast;
@@ -81,7 +81,6 @@ impl<Q> From<Result<Q, Arc<LatestMessage>>> for Store<Q> {
 /// (`Pipe::prefetch`).
 #[repr(C)]
 pub(crate) struct Pipe {
-    link: Link,
     outgoing: Outgoing,
     incoming: Incoming,
     /// The other end.
@@ -95,7 +94,7 @@ impl Pipe {
     /// effort to find room depends on it.
     #[inline(always)]
     pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
-        self.outgoing.has_room(&self.link, on_full)
+        self.outgoing.has_room(on_full)
     }
 
     /// Appends one part. The last part publishes the message, which is written at once or later by
@@ -140,7 +139,7 @@ impl Pipe {
     /// Sends a command frame (a subscription), which does not count against the high-water mark.
     /// Must not be called within a message.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
-        if self.outgoing.put_command(&self.link, body) {
+        if self.outgoing.put_command(body) {
             self.handle_publication(body.len(), false);
         }
     }
@@ -151,7 +150,7 @@ impl Pipe {
     /// True if a whole message can be received.
     #[inline(always)]
     pub(crate) fn can_recv(&mut self) -> bool {
-        self.incoming.has_more() || self.can_recv_now()
+        self.incoming.has_more() || self.incoming.can_recv_now(&self.outgoing.link)
     }
 
     /// A cheap version of `can_recv` for a caller that asks very often and mostly in vain: true if
@@ -166,7 +165,7 @@ impl Pipe {
     /// state is unknown.
     #[inline]
     pub(crate) fn is_known_empty(&self) -> bool {
-        self.incoming.is_known_empty(&self.link)
+        self.incoming.is_known_empty(&self.outgoing.link)
     }
 
     /// Receives the next part if it is the last of its message and known to be available. If it
@@ -226,19 +225,19 @@ impl Pipe {
 impl Pipe {
     /// True if the peer is gone.
     pub(crate) fn has_ended(&self) -> bool {
-        self.outgoing.ended || self.link.is_closed()
+        self.outgoing.ended || self.outgoing.link.is_closed()
     }
 
     /// True if the peer is another socket of this program, or a datagram endpoint.
     /// `Pattern::handle_readable` is not called when such a pipe gets messages, so the pattern must
     /// check it.
     pub(crate) fn is_inproc(&self) -> bool {
-        matches!(self.link, Link::Inproc(_))
+        matches!(self.outgoing.link, Link::Inproc(_))
     }
 
     /// True if the pipe leads to a datagram endpoint and not to a peer.
     pub(crate) fn is_datagram(&self) -> bool {
-        self.link.inproc_end().is_some_and(InprocEnd::is_device)
+        self.outgoing.link.inproc_end().is_some_and(InprocEnd::is_device)
     }
 }
 
@@ -247,7 +246,7 @@ impl Pipe {
     /// Receives the next frame of any kind, a message part or a command. Used by `Pipes::recv_any`
     /// and by tests at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
-        self.incoming.recv_any(&self.link, message)
+        self.incoming.recv_any(&self.outgoing.link, message)
     }
 
     /// Appends and publishes the last part of a message, if the part is shorter than `COPIED` and
@@ -290,10 +289,10 @@ impl Pipe {
     #[inline(never)]
     fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let len = part.bytes().len();
-        if len >= THROUGH_LEAST && !part.more && self.outgoing.writes_through(&self.link, part) {
+        if len >= THROUGH_LEAST && !part.more && self.outgoing.writes_through(part) {
             return self.send_through(part);
         }
-        if self.outgoing.put(&self.link, part)? {
+        if self.outgoing.put(part)? {
             self.handle_publication(len, part.patient);
         }
         Ok(())
@@ -302,7 +301,7 @@ impl Pipe {
     /// Sends a large message directly from the caller's buffer.
     #[cold]
     fn send_through(&mut self, part: &Part<'_>) -> Result<(), NoMemory> {
-        if self.outgoing.write_through(&self.link, part)? {
+        if self.outgoing.write_through(part)? {
             self.flush_by_rule(part.bytes().len(), part.patient);
         }
         Ok(())
@@ -311,14 +310,22 @@ impl Pipe {
     /// Called after a message was published.
     #[inline(always)]
     fn handle_publication(&mut self, len: usize, patient: bool) {
-        match &self.link {
+        let out = &mut self.outgoing;
+        match &out.link {
             Link::Wire(connection) => {
-                if self.outgoing.is_due(connection) {
+                if out.flush.count() || connection.take_hint() {
                     self.flush_by_rule(len, patient);
                 }
                 self.outgoing.received_since_send = false;
             }
-            Link::Inproc(end) => self.outgoing.notify_inproc(end, len, patient),
+            Link::Inproc(end) => {
+                if !out.quiet {
+                    end.notify();
+                }
+                if patient {
+                    out.pacer.pace_inproc(end, &mut out.store, len);
+                }
+            }
         }
     }
 
@@ -326,27 +333,30 @@ impl Pipe {
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
         // The peer waits for this message if it has sent messages and all of them are read.
         let reply = self.outgoing.received_since_send && self.incoming.is_drained();
-        self.outgoing.flush_by_rule(&self.link, len, reply, patient);
-    }
-
-    #[inline(never)]
-    fn can_recv_now(&mut self) -> bool {
-        self.incoming.can_recv_now(&self.link)
+        self.outgoing.flush_by_rule(len, reply, patient);
     }
 
     /// Called after a part was read.
     #[inline(always)]
     fn record_receipt(&mut self) {
         self.outgoing.received_since_send = true;
-        if let Link::Inproc(end) = &self.link
+        if let Link::Inproc(end) = &self.outgoing.link
             && let Some(most) = end.requested_room()
         {
             self.make_room_for_peer(most);
         }
     }
 
+    /// Gives credit to the inproc peer, which waits until at most `most` messages are queued.
     #[cold]
     fn make_room_for_peer(&mut self, most: u32) {
-        self.incoming.make_room_for_peer(&self.link, most);
+        let (Link::Inproc(end), Store::Queue(reader)) = (&self.outgoing.link, &mut self.incoming.store)
+        else {
+            return;
+        };
+        if reader.queued() <= u64::from(most) {
+            reader.credit();
+            end.notify_room();
+        }
     }
 }

@@ -104,7 +104,7 @@ impl Broadcast {
 
     /// True if a pipe may be a member: it is a connection with a queue, and could follow a log.
     pub(crate) fn can_join(pipe: &mut Pipe) -> bool {
-        pipe.outgoing.may_follow(&pipe.link)
+        pipe.outgoing.may_follow()
     }
 
     /// Adds a member, from the next message on.
@@ -251,7 +251,7 @@ impl Broadcast {
             herd.remove(&follower.connection);
         }
         if let Some(pipe) = pipes.get(follower.pipe) {
-            pipe.outgoing.unfollow(&pipe.link);
+            pipe.outgoing.unfollow();
         }
         self.queued_members.push(follower.pipe);
     }
@@ -272,7 +272,7 @@ impl Broadcast {
         let before = followers.len();
         others.retain(|&id| {
             let Some(pipe) = pipes.get(id) else { return true };
-            let Some((connection, progress)) = pipe.outgoing.follow(&pipe.link, log, hint) else {
+            let Some((connection, progress)) = pipe.outgoing.follow(log, hint) else {
                 return true;
             };
             let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io_side()));

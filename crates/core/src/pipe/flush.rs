@@ -3,7 +3,6 @@
 
 use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Store};
-use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, Flushed, unwritten};
 use crate::error::NoMemory;
 use tautline_io::clock;
@@ -39,10 +38,10 @@ impl Outgoing {
     /// Returns true if it must also be called before the next sleep. This is so in two cases: the
     /// messages are in a log, which does not report new messages to the pipe, or the pipe does not
     /// wake its inproc peer with each message.
-    pub(super) fn flush(&mut self, link: &Link) -> bool {
+    pub(super) fn flush(&mut self) -> bool {
         self.deferred.flush = self.follows.is_some() || self.quiet;
-        let Link::Wire(connection) = link else {
-            self.ring(link);
+        let Link::Wire(connection) = &self.link else {
+            self.ring();
             return self.deferred.flush;
         };
         let pending = match &self.store {
@@ -74,12 +73,12 @@ impl Outgoing {
     /// Called at the end of a corked batch: flushes, unless the batches follow each other so
     /// quickly that they are a stream. The flush rule decides when a stream is written. The result
     /// is that of `flush`.
-    pub(super) fn end_batch(&mut self, link: &Link) -> bool {
-        if crowd::is_active() && self.leave_to_sweep(link) {
+    pub(super) fn end_batch(&mut self) -> bool {
+        if crowd::is_active() && self.leave_to_sweep() {
             self.deferred.flush = false;
             return false;
         }
-        if let (Link::Wire(connection), Store::Queue(_), None) = (link, &self.store, &self.follows) {
+        if let (Link::Wire(connection), Store::Queue(_), None) = (&self.link, &self.store, &self.follows) {
             let start = clock::ticks();
             if let Decision::Later(rest) = self.flush.end_batch(start) {
                 if connection.leave_to_residual(start, rest) {
@@ -88,46 +87,27 @@ impl Outgoing {
                 return true;
             }
         }
-        self.flush(link)
-    }
-
-    /// Called after a message was published over a connection. Returns true if the caller must ask
-    /// the flush rule.
-    #[inline(always)]
-    pub(super) fn is_due(&mut self, connection: &Connection) -> bool {
-        self.flush.count() || connection.take_hint()
-    }
-
-    /// Called after a message of `len` bytes was published to an inproc peer: wakes the peer if it
-    /// sleeps.
-    #[inline(always)]
-    pub(super) fn notify_inproc(&mut self, end: &InprocEnd, len: usize, patient: bool) {
-        if !self.quiet {
-            end.notify();
-        }
-        if patient {
-            self.pacer.pace_inproc(end, &mut self.store, len);
-        }
+        self.flush()
     }
 
     /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
     /// queued. `reply` is true if the peer waits for this message.
     #[inline(always)]
-    pub(super) fn flush_by_rule(&mut self, link: &Link, len: usize, reply: bool, patient: bool) {
+    pub(super) fn flush_by_rule(&mut self, len: usize, reply: bool, patient: bool) {
         // The hint that caused this call has been consumed. The next message must ask again, unless
         // the code below decides for both.
         self.flush.ask_after(1);
-        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep(link) {
+        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
             return;
         }
         if self.deferred.is_corked() && !self.has_full_write(len) {
             self.deferred.defer_flush();
             return;
         }
-        if crowd::is_active() && !reply && self.leave_to_sweep(link) {
+        if crowd::is_active() && !reply && self.leave_to_sweep() {
             return;
         }
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else { return };
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &self.store) else { return };
         let start = clock::ticks();
         let held = !reply
             && unwritten::is_wait_expected()
@@ -143,7 +123,7 @@ impl Outgoing {
                 if !reply {
                     crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
                 }
-                self.handle_flush(link, start, flushed, patient);
+                self.handle_flush(start, flushed, patient);
             }
             Decision::Later(rest) => {
                 if connection.leave_to_residual(start, rest) {
@@ -162,17 +142,17 @@ impl Outgoing {
     /// True if the next round of the sweep also writes the message that was just published. Does
     /// not check the number of queued bytes: `leave_to_sweep` does, every few messages.
     #[inline]
-    fn is_left_to_sweep(&self, link: &Link) -> bool {
+    fn is_left_to_sweep(&self) -> bool {
         !self.received_since_send
             && self.flush.count_so_far() < SWEPT_UNSEEN
             && (self.deferred.release || !self.lean)
-            && matches!(link, Link::Wire(connection) if connection.sweep_mark.is_set())
+            && matches!(&self.link, Link::Wire(connection) if connection.sweep_mark.is_set())
     }
 
     /// Leaves the queued bytes to the sweep, for a sender in a crowd. Returns false if the bytes
     /// are a full write or if the crowd is over.
-    fn leave_to_sweep(&mut self, link: &Link) -> bool {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &self.store) else {
+    fn leave_to_sweep(&mut self) -> bool {
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &self.store) else {
             return false;
         };
         if writer.unflushed_bytes() >= FULL_BYTES {
@@ -195,9 +175,9 @@ impl Outgoing {
 
     /// Called after the sweep: releases the queue's memory, unless new bytes are queued or the
     /// kernel is full.
-    pub(super) fn release_memory(&mut self, link: &Link) {
+    pub(super) fn release_memory(&mut self) {
         self.deferred.release = false;
-        if let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store)
+        if let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store)
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
@@ -206,8 +186,8 @@ impl Outgoing {
     }
 
     /// Handles the result of a flush by the owner, which began at `start`.
-    pub(super) fn handle_flush(&mut self, link: &Link, start: u64, flushed: Option<Flushed>, patient: bool) {
-        let Link::Wire(connection) = link else { return };
+    pub(super) fn handle_flush(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
+        let Link::Wire(connection) = &self.link else { return };
         let end = clock::ticks();
         if flushed.is_some() {
             connection.note_work(end);
@@ -236,8 +216,9 @@ impl Outgoing {
     }
 
     /// True if this part is a whole message that is best written directly from the caller's buffer.
-    pub(super) fn writes_through(&self, link: &Link, part: &Part<'_>) -> bool {
-        let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) = (link, &self.store, &part.body)
+    pub(super) fn writes_through(&self, part: &Part<'_>) -> bool {
+        let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) =
+            (&self.link, &self.store, &part.body)
         else {
             return false;
         };
@@ -248,8 +229,8 @@ impl Outgoing {
     /// kernel does not take. Returns true if the message was only queued, so that the caller must
     /// ask the flush rule.
     #[inline(always)]
-    pub(super) fn write_through(&mut self, link: &Link, part: &Part<'_>) -> Result<bool, NoMemory> {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
+    pub(super) fn write_through(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
             return Ok(false);
         };
         let body = part.bytes();
@@ -273,7 +254,7 @@ impl Outgoing {
             self.pacer.set_stuck(connection.writes());
         }
         if flushed.is_some() {
-            self.handle_flush(link, start, flushed, part.patient);
+            self.handle_flush(start, flushed, part.patient);
         }
         Ok(flushed.is_none())
     }

@@ -17,8 +17,8 @@ impl Outgoing {
 
     /// Stops waking an inproc peer with each message: `ReceiverWakeups` wakes it from now on.
     /// Returns the handle to wake it with, unless this was done before.
-    pub(super) fn defer_wakeups(&mut self, link: &Link) -> Option<Doorbell> {
-        let Link::Inproc(end) = link else { return None };
+    pub(super) fn defer_wakeups(&mut self) -> Option<Doorbell> {
+        let Link::Inproc(end) = &self.link else { return None };
         end.use_ring();
         let bell = (!std::mem::replace(&mut self.quiet, true)).then(|| end.doorbell());
         self.deferred.defer_flush();
@@ -26,15 +26,15 @@ impl Outgoing {
     }
 
     /// Wakes an inproc peer that `send` has not woken.
-    pub(super) fn ring(&self, link: &Link) {
-        if let (Link::Inproc(end), true) = (link, self.quiet) {
+    pub(super) fn ring(&self) {
+        if let (Link::Inproc(end), true) = (&self.link, self.quiet) {
             end.ring();
         }
     }
 
     /// True if the pipe is a connection with a queue. Only such a pipe can follow a log.
-    pub(super) fn may_follow(&self, link: &Link) -> bool {
-        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_)))
+    pub(super) fn may_follow(&self) -> bool {
+        matches!((&self.link, &self.store), (Link::Wire(_), Store::Queue(_)))
     }
 
     /// Makes the connection read `log` from now on. Returns `None` if bytes are queued for the
@@ -42,11 +42,10 @@ impl Outgoing {
     /// left in the log.
     pub(super) fn follow(
         &mut self,
-        link: &Link,
         log: &mut Log,
         hint: &Arc<Hint>,
     ) -> Option<(Arc<Connection>, Arc<Progress>)> {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
             return None;
         };
         if self.ended || self.in_message || writer.unflushed_bytes() > 0 {
@@ -67,9 +66,9 @@ impl Outgoing {
     }
 
     /// Stops reading the log. The unsent messages of the log move to the connection's own queue.
-    pub(super) fn unfollow(&mut self, link: &Link) {
+    pub(super) fn unfollow(&mut self) {
         if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
-            (self.follows.take(), link, &mut self.store)
+            (self.follows.take(), &self.link, &mut self.store)
         {
             connection.set_followed(None);
             let before = writer.written();

@@ -28,7 +28,7 @@ impl Incoming {
     }
 
     /// True if a whole message can be received, after a look at the queue.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn can_recv_now(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(reader) => {
@@ -197,15 +197,6 @@ impl Incoming {
     /// Marks the pipe as one of many.
     pub(super) fn set_lean(&mut self) {
         self.lean = true;
-    }
-
-    /// Gives credit to the inproc peer, which waits until at most `most` messages are queued.
-    pub(super) fn make_room_for_peer(&mut self, link: &Link, most: u32) {
-        let (Link::Inproc(end), Store::Queue(reader)) = (link, &mut self.store) else { return };
-        if reader.queued() <= u64::from(most) {
-            reader.credit();
-            end.notify_room();
-        }
     }
 
     /// Releases the memory of an empty queue until the next message comes.

@@ -15,9 +15,11 @@ use tautline_queue::sync::Arc;
 use tautline_queue::{COPIED, FrameWriter, LatestMessage, Progress};
 use tautline_timing::flush::FlushRule;
 
-/// State of sending only. The fields that each message touches come first (`HOT_FIELDS_END`).
+/// Sending, and the link. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]
 pub(super) struct Outgoing {
+    /// The object behind both queues of the pipe.
+    pub(super) link: Link,
     pub(super) store: Store<FrameWriter>,
     /// True after the peer is gone: sending is impossible, but received messages can still be read.
     pub(super) ended: bool,
@@ -45,8 +47,9 @@ impl Outgoing {
     pub(super) const HOT_FIELDS_END: usize = offset_of!(Outgoing, flush);
 
     /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(store: Result<FrameWriter, Arc<LatestMessage>>) -> Self {
+    pub(super) fn new(link: Link, store: Result<FrameWriter, Arc<LatestMessage>>) -> Self {
         Outgoing {
+            link,
             store: store.into(),
             ended: false,
             in_message: false,
@@ -105,16 +108,16 @@ impl Outgoing {
     /// Appends one part. Returns true if it was the last part of its message. The message is then
     /// published in the queue and must still be written.
     #[inline(always)]
-    pub(super) fn put(&mut self, link: &Link, part: &mut Part<'_>) -> Result<bool, NoMemory> {
+    pub(super) fn put(&mut self, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         let Store::Queue(writer) = &mut self.store else {
-            return self.put_conflated(link, part).map(|()| false);
+            return self.put_conflated(part).map(|()| false);
         };
         let flags = if part.more { frame::MORE } else { 0 };
         match &mut part.body {
             Body::Borrowed(bytes) => writer.append(flags, bytes)?,
             // A message that cannot be sent now stays in the application's memory, which is freed
             // when it is sent: programs rely on that.
-            Body::Owned(message) if message.is_foreign() && link.is_unlinked() => {
+            Body::Owned(message) if message.is_foreign() && self.link.is_unlinked() => {
                 writer.append_kept(flags, message)?;
             }
             Body::Owned(message) => writer.append_message(flags, message)?,
@@ -129,12 +132,12 @@ impl Outgoing {
     /// Appends and publishes a command frame, which does not count against the high-water mark.
     /// Returns true if it is sent. If there is no memory for it, the connection ends: the next
     /// session begins with all the state that the peer must know.
-    pub(super) fn put_command(&mut self, link: &Link, body: &[u8]) -> bool {
-        if self.ended || link.inproc_end().is_some_and(InprocEnd::refuses_commands) {
+    pub(super) fn put_command(&mut self, body: &[u8]) -> bool {
+        if self.ended || self.link.inproc_end().is_some_and(InprocEnd::refuses_commands) {
             return false;
         }
         let Store::Queue(writer) = &mut self.store else { return false };
-        match (writer.append(frame::COMMAND, body), link) {
+        match (writer.append(frame::COMMAND, body), &self.link) {
             (Ok(()), _) => {
                 writer.publish_uncounted();
                 return true;
@@ -177,10 +180,13 @@ impl Outgoing {
     }
 
     /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.
-    pub(super) fn set_inproc_limit(&mut self, end: &InprocEnd, send_hwm: u32) {
-        self.high_water_mark.send_hwm = send_hwm;
-        if let Store::Queue(writer) = &mut self.store {
-            writer.set_limit(end.send_limit(send_hwm));
+    /// A connection ignores it.
+    pub(super) fn set_inproc_limit(&mut self, send_hwm: u32) {
+        if let Link::Inproc(end) = &self.link {
+            self.high_water_mark.send_hwm = send_hwm;
+            if let Store::Queue(writer) = &mut self.store {
+                writer.set_limit(end.send_limit(send_hwm));
+            }
         }
     }
 

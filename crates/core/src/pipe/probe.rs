@@ -102,7 +102,7 @@ impl SocketPipes {
 impl Pipe {
     /// Returns the state of the link between the owner and the peer.
     fn state(&self) -> PeerState {
-        match &self.link {
+        match &self.outgoing.link {
             _ if self.has_ended() => PeerState::Gone,
             Link::Wire(connection) if connection.is_linked() => PeerState::Connected,
             Link::Inproc(_) if self.peer.info().is_some() => PeerState::Connected,

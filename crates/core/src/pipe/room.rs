@@ -88,18 +88,16 @@ impl Outgoing {
     /// Returns true if a message fits now. `on_full` says what happens to the message otherwise,
     /// and so how much is done to make room. See `Pipe::has_room`.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, link: &Link, on_full: OnFull) -> bool {
+    pub(super) fn has_room(&mut self, on_full: OnFull) -> bool {
         match on_full {
             OnFull::SlowPath => self.has_credit(),
-            OnFull::Wait => self.has_or_makes_room(link),
+            OnFull::Wait => self.has_or_makes_room(),
             OnFull::Refuse { patient } => {
-                self.has_credit() || self.has_or_makes_room(link) && (patient || !self.refuses_burst(link))
+                self.has_credit() || self.has_or_makes_room() && (patient || !self.refuses_burst())
             }
-            OnFull::DropUncounted => self.has_or_makes_room(link) || self.has_room_after_writer(link),
-            OnFull::Drop => {
-                self.has_or_makes_room(link) || self.has_room_after_writer(link) || self.count_drop()
-            }
-            OnFull::Miss => self.has_room_or_misses(link),
+            OnFull::DropUncounted => self.has_or_makes_room() || self.has_room_after_writer(),
+            OnFull::Drop => self.has_or_makes_room() || self.has_room_after_writer() || self.count_drop(),
+            OnFull::Miss => self.has_room_or_misses(),
         }
     }
 
@@ -114,9 +112,9 @@ impl Outgoing {
     /// current credit. If not, calls `make_room`, which may write to the connection. A slot always
     /// has room.
     #[inline]
-    fn has_or_makes_room(&mut self, link: &Link) -> bool {
+    fn has_or_makes_room(&mut self) -> bool {
         match &mut self.store {
-            Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(link),
+            Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(),
             Store::Slot(_) => !self.ended,
             Store::Queue(_) => false,
         }
@@ -133,36 +131,37 @@ impl Outgoing {
     /// True if the link is a connection, and its message belongs to a burst that exceeds the
     /// high-water mark. Records the message.
     #[cold]
-    fn refuses_burst(&mut self, link: &Link) -> bool {
-        matches!((link, &self.store), (Link::Wire(_), Store::Queue(_))) && self.high_water_mark.note_excess()
+    fn refuses_burst(&mut self) -> bool {
+        matches!((&self.link, &self.store), (Link::Wire(_), Store::Queue(_)))
+            && self.high_water_mark.note_excess()
     }
 
     /// Implements `has_room` for `OnFull::Miss`.
     #[inline]
-    fn has_room_or_misses(&mut self, link: &Link) -> bool {
+    fn has_room_or_misses(&mut self) -> bool {
         match &mut self.store {
             Store::Queue(writer) if !self.ended => {
                 if writer.has_room() {
                     self.high_water_mark.missed = 0;
                     true
                 } else {
-                    self.make_room_rarely(link)
+                    self.make_room_rarely()
                 }
             }
-            _ => self.has_room(link, OnFull::Drop),
+            _ => self.has_room(OnFull::Drop),
         }
     }
 
     /// Tries to make room for a few of the messages. If there is no room, counts the message as
     /// missed and returns false.
     #[inline(never)]
-    fn make_room_rarely(&mut self, link: &Link) -> bool {
-        let try_now = self.high_water_mark.tries_now(link);
-        let room = try_now && self.make_room(link);
+    fn make_room_rarely(&mut self) -> bool {
+        let try_now = self.high_water_mark.tries_now(&self.link);
+        let room = try_now && self.make_room();
         if try_now {
-            self.ring(link);
+            self.ring();
         }
-        if let (Link::Wire(connection), true) = (link, try_now && !room) {
+        if let (Link::Wire(connection), true) = (&self.link, try_now && !room) {
             connection.want_write();
         }
         if room {
@@ -176,10 +175,10 @@ impl Outgoing {
     /// Called at the high-water mark. For a connection, writes queued bytes; for inproc, reads the
     /// peer's current limit. Returns true if there is room now.
     #[cold]
-    fn make_room(&mut self, link: &Link) -> bool {
+    fn make_room(&mut self) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
         writer.count_full();
-        match link {
+        match &self.link {
             Link::Wire(connection) => {
                 let start = clock::ticks();
                 let flushed = connection.try_flush();
@@ -205,15 +204,15 @@ impl Outgoing {
     /// Called after `make_room` has found no room. Waits for a thread that is writing the queue,
     /// and checks again with the credit that this thread gave.
     #[cold]
-    fn has_room_after_writer(&mut self, link: &Link) -> bool {
-        let (Link::Wire(connection), Store::Queue(writer)) = (link, &mut self.store) else {
+    fn has_room_after_writer(&mut self) -> bool {
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
             return false;
         };
         if self.ended {
             return false;
         }
         let others = connection.await_others();
-        writer.has_room() || others && self.make_room(link)
+        writer.has_room() || others && self.make_room()
     }
 
     /// True if the queue is full now. Does not write to the connection.

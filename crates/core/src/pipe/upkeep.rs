@@ -14,8 +14,7 @@ impl Pipe {
     /// Makes the pipe of a new connection.
     pub(crate) fn wire(new: NewPipe) -> Self {
         Pipe {
-            link: Link::Wire(new.connection),
-            outgoing: Outgoing::new(new.outgoing),
+            outgoing: Outgoing::new(Link::Wire(new.connection), new.outgoing),
             incoming: Incoming::new(new.incoming),
             peer: Peer::new(new.connected_here),
         }
@@ -23,20 +22,15 @@ impl Pipe {
 
     /// Makes the pipe of an inproc end.
     pub(crate) fn inproc(offer: Offer, send_hwm: u32) -> Self {
-        let mut outgoing = Outgoing::new(offer.outgoing);
-        outgoing.set_inproc_limit(&offer.end, send_hwm);
-        Pipe {
-            link: Link::Inproc(offer.end),
-            outgoing,
-            incoming: Incoming::new(offer.incoming),
-            peer: Peer::new(offer.connected_here),
-        }
+        let mut outgoing = Outgoing::new(Link::Inproc(offer.end), offer.outgoing);
+        outgoing.set_inproc_limit(send_hwm);
+        Pipe { outgoing, incoming: Incoming::new(offer.incoming), peer: Peer::new(offer.connected_here) }
     }
 
     /// Tells the link the id of this pipe. News from the I/O side or from the other inproc end
     /// carry the id from now on.
     pub(crate) fn register(&mut self, id: PipeId, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
-        match &self.link {
+        match &self.outgoing.link {
             Link::Wire(connection) => {
                 connection.set_token(id.0);
                 connection.acknowledge_readable();
@@ -52,9 +46,7 @@ impl Pipe {
     pub(crate) fn set_peer(&mut self, info: Box<PeerInfo>) {
         self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
         self.peer.set_info(info);
-        if let Link::Inproc(end) = &self.link {
-            self.outgoing.set_inproc_limit(end, self.outgoing.high_water_mark.send_hwm);
-        }
+        self.outgoing.set_inproc_limit(self.outgoing.high_water_mark.send_hwm);
     }
 
     /// Notes that the peer is gone. Received messages stay readable.
@@ -73,14 +65,14 @@ impl Pipe {
     /// Called when the owner has taken `News::Readable`, so that the link announces the next
     /// messages again.
     pub(crate) fn rearm_readable(&self) {
-        if let Link::Wire(connection) = &self.link {
+        if let Link::Wire(connection) = &self.outgoing.link {
             connection.acknowledge_readable();
         }
     }
 
     /// Marks the pipe as one of many: its queues hold no memory while they are empty.
     pub(super) fn set_lean(&mut self) {
-        if let (Link::Wire(connection), false) = (&self.link, self.outgoing.lean) {
+        if let (Link::Wire(connection), false) = (&self.outgoing.link, self.outgoing.lean) {
             connection.set_lean();
             self.outgoing.set_lean();
             self.incoming.set_lean();
@@ -89,24 +81,24 @@ impl Pipe {
 
     /// Returns the connection behind the pipe, or `None` for inproc.
     pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
-        self.link.connection()
+        self.outgoing.link.connection()
     }
 
     /// Returns the inproc end behind the pipe, or `None` for a connection.
     pub(crate) fn inproc_end(&self) -> Option<&InprocEnd> {
-        self.link.inproc_end()
+        self.outgoing.link.inproc_end()
     }
 
     /// Applies changed values of ZMQ_SNDHWM and ZMQ_RCVHWM.
     pub(super) fn set_limits(&mut self, send_hwm: u32, receive_hwm: u32) {
-        match &self.link {
+        match &self.outgoing.link {
             Link::Wire(connection) => {
                 connection.set_receive_limit(receive_hwm);
                 self.outgoing.set_wire_limit(send_hwm);
             }
             Link::Inproc(end) => {
                 end.set_receive_hwm(receive_hwm);
-                self.outgoing.set_inproc_limit(end, send_hwm);
+                self.outgoing.set_inproc_limit(send_hwm);
             }
         }
     }
@@ -114,7 +106,7 @@ impl Pipe {
     /// Called before the owner sleeps until it can send. Returns the stream to poll for room. An
     /// inproc peer is asked to wake the owner instead.
     pub(crate) fn wait_for_room(&mut self) -> Option<Arc<Stream>> {
-        match &self.link {
+        match &self.outgoing.link {
             Link::Wire(connection) => {
                 // Count the owner as at work for this time, because it writes as soon as the kernel
                 // has room.
@@ -162,7 +154,7 @@ impl Pipe {
     #[inline]
     pub(super) fn prefetch_queue(&self) {
         self.outgoing.prefetch_queue();
-        if let Link::Wire(connection) = &self.link {
+        if let Link::Wire(connection) = &self.outgoing.link {
             prefetch(&raw const connection.sweep_mark);
         }
     }

@@ -22,7 +22,7 @@ impl WakeRule {
 
     /// Adds a receiver if its peer is inproc. From now on, sending to it does not wake it.
     pub(crate) fn add(&mut self, pipe: &mut Pipe) {
-        if let Some(bell) = pipe.outgoing.defer_wakeups(&pipe.link) {
+        if let Some(bell) = pipe.outgoing.defer_wakeups() {
             self.wakeups.add(bell);
         }
     }

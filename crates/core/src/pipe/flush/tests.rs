@@ -52,7 +52,7 @@ fn messages_after_sleep_without_session_are_flushed() {
     let connection = new.connection.clone();
     let mut pipe = Pipe::wire(new);
     pipe.send(&mut Part::copied(b"before it", false)).unwrap();
-    pipe.outgoing.flush(&pipe.link);
+    pipe.outgoing.flush();
     let _peer = begin_session(&connection, None);
     assert_eq!(connection.try_flush(), Some(Flushed::Drained));
     pipe.send(&mut Part::copied(b"after it", false)).unwrap();
@@ -72,7 +72,7 @@ fn messages_left_to_a_busy_pump_are_covered() {
     assert!(connection.has_pending() && !connection.residual_mark.is_set());
     // During this call the pump is locked, as if another thread were writing.
     let written = connection.write_through(0, b"another", None, || {
-        pipe.outgoing.flush(&pipe.link);
+        pipe.outgoing.flush();
         true
     });
     assert_eq!(written, None);

@@ -143,13 +143,13 @@ impl SocketPipes {
         {
             io.hurry_sweep();
         }
-        self.flush_deferred(|pipe| pipe.outgoing.flush(&pipe.link));
+        self.flush_deferred(|pipe| pipe.outgoing.flush());
         unwritten::write_unwritten();
     }
 
     /// Flushes the bytes that stayed queued because of a cork, unless they are part of a stream.
     pub(crate) fn end_batch(&mut self) {
-        self.flush_deferred(|pipe| pipe.outgoing.end_batch(&pipe.link));
+        self.flush_deferred(|pipe| pipe.outgoing.end_batch());
     }
 
     /// Calls `flush` for the unflushed pipes. Pipes for which it returns true stay in the list.
@@ -178,7 +178,7 @@ impl SocketPipes {
         };
         for id in swept {
             if let Some(pipe) = self.get(id) {
-                pipe.outgoing.release_memory(&pipe.link);
+                pipe.outgoing.release_memory();
             }
         }
     }
