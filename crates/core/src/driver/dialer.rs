@@ -15,7 +15,7 @@ use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
     Options, RECONNECT_STOP_AFTER_DISCONNECT, RECONNECT_STOP_CONN_REFUSED, RECONNECT_STOP_HANDSHAKE_FAILED,
 };
-use crate::transport::{self, CarrierFactory, ConnectRoute, Hop, Target};
+use crate::transport::{self, CarrierFactory, ConnectRoute, ConnectTarget, Hop};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
@@ -131,11 +131,11 @@ impl Dialer {
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
-        target: Target,
+        target: ConnectTarget,
         given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
-        let Target { endpoint, route, carrying } = target;
+        let ConnectTarget { endpoint, route, carrying } = target;
         let name = endpoint.to_string();
         let dialer = Arc::new(Dialer {
             site: site.clone(),

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Allowed, Denied, PolicyRequest};
-use crate::transport::{self, Target};
+use crate::transport::{self, ConnectTarget};
 use std::time::Duration;
 use tautline_io::errno;
 use tautline_names::NameEntry;
@@ -56,7 +56,7 @@ pub(crate) enum NamePath {
 
 /// Plan for reaching a newly found endpoint.
 enum Plan {
-    Dial(Arc<Options>, Box<Target>),
+    Dial(Arc<Options>, Box<ConnectTarget>),
     Meet,
     Nowhere,
 }
@@ -176,7 +176,7 @@ impl Finder {
             Endpoint::Stream(..) => {}
             _ => return Err(unfit(Error::Invalid)),
         }
-        let mut target = Target::new(parsed, &self.options).map_err(unfit)?;
+        let mut target = ConnectTarget::new(parsed, &self.options).map_err(unfit)?;
         let Allowed { options, wrapped, .. } = allowed;
         target.apply_policy(options.as_deref(), wrapped.map(|wrapped| wrapped.carrying));
         Ok(Plan::Dial(options.unwrap_or_else(|| self.options.clone()), Box::new(target)))

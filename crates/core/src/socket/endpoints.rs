@@ -13,7 +13,7 @@ use crate::error::{Error, check_shortage};
 use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
 use crate::policy::{Allowed, Denied, Gate, PolicyRequest};
-use crate::transport::{self, AddressQuery, Failed, Leftover, ResolvedAddress, Target};
+use crate::transport::{self, AddressQuery, ConnectTarget, Failed, Leftover, ResolvedAddress};
 use tautline_policy::Call;
 use tautline_queue::message::Metadata;
 use tautline_queue::sync::Arc;
@@ -239,7 +239,7 @@ impl Socket {
             // These types need only one connection to a peer. libzmq ignores the second call too.
             return Ok(None);
         }
-        let mut target = Target::new(parsed, &self.pipes.options)?;
+        let mut target = ConnectTarget::new(parsed, &self.pipes.options)?;
         // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE its pipe is created
         // later.
         self.context.share_options(&mut self.pipes.options);

@@ -106,7 +106,7 @@ pub(crate) enum Hop {
 }
 
 /// An endpoint to connect to. The text is parsed once for a connect; only a retry parses it again.
-pub(crate) struct Target {
+pub(crate) struct ConnectTarget {
     pub(crate) endpoint: Endpoint,
     /// The route. `None` if it is not known yet: the network interface may appear later.
     pub(crate) route: Option<ConnectRoute>,
@@ -114,7 +114,7 @@ pub(crate) struct Target {
     pub(crate) carrying: Result<Option<CarrierFactory>, Error>,
 }
 
-impl Target {
+impl ConnectTarget {
     /// Returns the errors of `connect` that are known at once, without the network.
     pub(crate) fn new(endpoint: Endpoint, options: &Options) -> Result<Self, Error> {
         endpoint.check_connect()?;
@@ -124,11 +124,11 @@ impl Target {
             Err(Error::NoDevice) => None,
             Err(error) => return Err(error),
         };
-        Ok(Target { endpoint, route, carrying: Ok(carrying) })
+        Ok(ConnectTarget { endpoint, route, carrying: Ok(carrying) })
     }
 
     /// Applies the answer of the policy: the options in force, if they are not those of
-    /// [`Target::new`], and its wrapper.
+    /// [`ConnectTarget::new`], and its wrapper.
     pub(crate) fn apply_policy(&mut self, options: Option<&Options>, wrapper: Option<CarrierFactory>) {
         if let Some(options) = options {
             // If this fails, the first attempt fails in the same way.
