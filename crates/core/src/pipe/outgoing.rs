@@ -17,7 +17,7 @@ use tautline_proto::frame;
 
 /// Sending, and the link. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// The object behind both queues of the pipe.
     pub(super) link: Link,
     pub(super) store: Store<FrameWriter>,
@@ -157,8 +157,15 @@ impl Outgoing {
         self.in_message
     }
 
+    /// Drops a message, with its appended parts, because there is no memory or no room for it.
+    #[cold]
+    pub(crate) fn drop_message(&mut self) {
+        self.rollback();
+        self.count_dropped();
+    }
+
     /// Forgets the appended parts of an unfinished message.
-    pub(super) fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         if let Store::Queue(writer) = &mut self.store {
             writer.rollback();
         }
@@ -169,14 +176,6 @@ impl Outgoing {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.rollback();
-    }
-
-    /// Marks the pipe as one of many.
-    pub(super) fn set_lean(&mut self) {
-        self.lean = true;
-        if let Store::Queue(writer) = &mut self.store {
-            writer.set_lean();
-        }
     }
 
     /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.
@@ -190,26 +189,11 @@ impl Outgoing {
         }
     }
 
-    /// Applies a changed ZMQ_SNDHWM of a connection.
-    pub(super) fn set_wire_limit(&mut self, send_hwm: u32) {
-        if let Store::Queue(writer) = &mut self.store {
-            writer.set_limit_in_steps(send_hwm);
-        }
-    }
-
     /// Returns the current ZMQ_SNDHWM, 0 for unlimited, if there is a queue.
     pub(super) fn queue_limit(&self) -> Option<u32> {
         match &self.store {
             Store::Queue(writer) => Some(writer.limit()),
             Store::Slot(_) => None,
-        }
-    }
-
-    /// Prefetches the memory outside of the pipe that sending touches.
-    #[inline]
-    pub(super) fn prefetch_queue(&self) {
-        if let Store::Queue(writer) = &self.store {
-            writer.prefetch();
         }
     }
 }

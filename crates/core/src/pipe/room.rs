@@ -85,10 +85,11 @@ impl HighWaterMark {
 }
 
 impl Outgoing {
-    /// Returns true if a message fits now. `on_full` says what happens to the message otherwise,
-    /// and so how much is done to make room. See `Pipe::has_room`.
+    /// True if the pipe would take the first part of a message now: the peer is present and below
+    /// the high-water mark. `on_full` says what happens to the message if there is no room. The
+    /// effort to find room depends on it.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, on_full: OnFull) -> bool {
+    pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
         match on_full {
             OnFull::SlowPath => self.has_credit(),
             OnFull::Wait => self.has_or_makes_room(),
