@@ -215,36 +215,43 @@ impl Pipe {
     #[inline(always)]
     fn try_send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
-            return self.send_medium(bytes, patient);
+            return self.try_send_medium(bytes, patient);
         }
-        let appended = self.outgoing.put_short(bytes);
-        if appended {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_short(0, bytes);
+        if is_appended {
+            writer.publish();
             self.handle_publication(bytes.len(), patient);
         }
-        appended
+        is_appended
     }
 
     /// Does the work of `try_send_short` for bodies of at least `SHORT` bytes. A separate function,
     /// so that short bodies need fewer registers.
     #[inline(never)]
-    fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
-        let appended = self.outgoing.put_medium(bytes);
-        if appended {
+    fn try_send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_medium(0, bytes);
+        if is_appended {
+            writer.publish();
             self.handle_publication(bytes.len(), patient);
         }
-        appended
+        is_appended
     }
 
     /// Sends a last part whose body is short or travels by reference to an inproc peer. Returns
     /// false, and changes nothing, for any other body or if there is no contiguous memory.
     #[inline(always)]
     fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
         let len = message.len();
-        let appended = self.outgoing.put_owned(message);
-        if appended {
+        let is_appended = writer.append_parcel(0, message)
+            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
+        if is_appended {
+            writer.publish();
             self.handle_publication(len, patient);
         }
-        appended
+        is_appended
     }
 
     #[inline(never)]
@@ -268,10 +275,11 @@ impl Pipe {
         Ok(())
     }
 
-    /// Called after a message was published.
+    /// Called after a message, or a command between messages, was published.
     #[inline(always)]
     fn handle_publication(&mut self, len: usize, patient: bool) {
         let out = &mut self.outgoing;
+        out.in_message = false;
         match &out.link {
             Link::Wire(connection) => {
                 if out.flush.count() || connection.take_hint() {

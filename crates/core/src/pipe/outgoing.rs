@@ -8,8 +8,7 @@ use super::unqueued::MessageCounts;
 use super::{Body, Link, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
-use crate::message::Message;
-use crate::queue::{COPIED, FrameWriter, LatestMessage, Progress};
+use crate::queue::{FrameWriter, LatestMessage, Progress};
 use crate::sync::Arc;
 use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
@@ -63,46 +62,6 @@ impl Outgoing {
             pacer: Pacer::default(),
             conflated: None,
         }
-    }
-
-    /// Appends and publishes a message that is shorter than `SHORT`. Returns false if there is no
-    /// contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_short(&mut self, bytes: &[u8]) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_short(0, bytes);
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
-    }
-
-    /// Appends and publishes a message that is shorter than `COPIED`. Returns false if there is no
-    /// contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_medium(&mut self, bytes: &[u8]) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_medium(0, bytes);
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
-    }
-
-    /// Appends and publishes a message that is short or travels by reference to an inproc peer.
-    /// Returns false if there is no contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_owned(&mut self, message: &mut Message) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_parcel(0, message)
-            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
     }
 
     /// Appends one part. Returns true if it was the last part of its message. The message is then
