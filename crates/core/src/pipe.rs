@@ -10,8 +10,8 @@
 //!        └─ Peer       information about the other end
 //! ```
 //!
-//! The two halves do not know each other. The methods of `Pipe` in this file are for patterns; the
-//! methods for the socket are in `upkeep`.
+//! The two halves do not know each other. A pattern may call the methods of `Pipe` in this file and
+//! the `pub(crate)` methods of the halves. The methods of `Pipe` for the socket are in `upkeep`.
 
 mod address_cache;
 mod broadcast;
@@ -81,22 +81,14 @@ impl<Q> From<Result<Q, Arc<LatestMessage>>> for Store<Q> {
 /// (`Pipe::prefetch`).
 #[repr(C)]
 pub(crate) struct Pipe {
-    outgoing: Outgoing,
-    incoming: Incoming,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: Incoming,
     /// The other end.
     pub(crate) peer: Peer,
 }
 
 /// Sending, for a pattern.
 impl Pipe {
-    /// True if the pipe would take the first part of a message now: the peer is present and below
-    /// the high-water mark. `on_full` says what happens to the message if there is no room. The
-    /// effort to find room depends on it.
-    #[inline(always)]
-    pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
-        self.outgoing.has_room(on_full)
-    }
-
     /// Appends one part. The last part publishes the message, which is written at once or later by
     /// the flush rule. The caller has called `has_room` before the first part; later parts are
     /// always taken if there is memory. The part's owned body may be taken or left (see
@@ -119,21 +111,9 @@ impl Pipe {
     pub(crate) fn send_or_drop(&mut self, part: &mut Part<'_>) -> bool {
         let sent = self.send(part).is_ok();
         if !sent {
-            self.drop_message();
+            self.outgoing.drop_message();
         }
         sent
-    }
-
-    /// Drops a message, with its appended parts, because there is no memory or no room for it.
-    #[cold]
-    pub(crate) fn drop_message(&mut self) {
-        self.rollback();
-        self.outgoing.count_dropped();
-    }
-
-    /// Forgets the appended parts of an unfinished message.
-    pub(crate) fn rollback(&mut self) {
-        self.outgoing.rollback();
     }
 
     /// Sends a command frame (a subscription), which does not count against the high-water mark.
@@ -153,19 +133,18 @@ impl Pipe {
         self.incoming.has_more() || self.incoming.can_recv_now(&self.outgoing.link)
     }
 
-    /// A cheap version of `can_recv` for a caller that asks very often and mostly in vain: true if
-    /// `recv_any` would find a frame. Peers that wait for room or credit are not handled here but
-    /// in `can_recv`.
-    #[inline]
-    pub(crate) fn sees_more(&self) -> bool {
-        self.incoming.may_have_message()
-    }
-
     /// True if one quick look shows that `can_recv` would find no message. If it returns false, the
     /// state is unknown.
     #[inline]
     pub(crate) fn is_known_empty(&self) -> bool {
-        self.incoming.is_known_empty(&self.outgoing.link)
+        match (&self.incoming.store, &self.outgoing.link) {
+            (Store::Queue(reader), Link::Wire(connection)) => {
+                !reader.has_published_frame()
+                    && !connection.is_paused()
+                    && !self.incoming.has_event_messages()
+            }
+            _ => false,
+        }
     }
 
     /// Receives the next part if it is the last of its message and known to be available. If it
@@ -191,24 +170,6 @@ impl Pipe {
         };
         self.record_receipt();
         Ok(Some(received))
-    }
-
-    /// Returns the head of the next part without consuming it.
-    pub(crate) fn head(&mut self) -> Option<FrameHead> {
-        self.incoming.head()
-    }
-
-    /// Returns the body of the next part without consuming it, in two slices. The second slice is
-    /// mostly empty.
-    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
-        self.incoming.peek()
-    }
-
-    /// Drops the next part if a quick check shows that it is empty and that other parts follow. If
-    /// it returns false, the part may still be such a part.
-    #[inline]
-    pub(crate) fn skip_delimiter(&mut self) -> bool {
-        self.incoming.skip_delimiter()
     }
 
     /// Drops the message at the front: its next part and all following parts up to the last one.
@@ -237,7 +198,7 @@ impl Pipe {
 
     /// True if the pipe leads to a datagram endpoint and not to a peer.
     pub(crate) fn is_datagram(&self) -> bool {
-        self.outgoing.link.inproc_end().is_some_and(InprocEnd::is_device)
+        self.inproc_end().is_some_and(InprocEnd::is_device)
     }
 }
 
@@ -254,36 +215,43 @@ impl Pipe {
     #[inline(always)]
     fn try_send_short(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
-            return self.send_medium(bytes, patient);
+            return self.try_send_medium(bytes, patient);
         }
-        let appended = self.outgoing.put_short(bytes);
-        if appended {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_short(0, bytes);
+        if is_appended {
+            writer.publish();
             self.handle_publication(bytes.len(), patient);
         }
-        appended
+        is_appended
     }
 
     /// Does the work of `try_send_short` for bodies of at least `SHORT` bytes. A separate function,
     /// so that short bodies need fewer registers.
     #[inline(never)]
-    fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
-        let appended = self.outgoing.put_medium(bytes);
-        if appended {
+    fn try_send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_medium(0, bytes);
+        if is_appended {
+            writer.publish();
             self.handle_publication(bytes.len(), patient);
         }
-        appended
+        is_appended
     }
 
     /// Sends a last part whose body is short or travels by reference to an inproc peer. Returns
     /// false, and changes nothing, for any other body or if there is no contiguous memory.
     #[inline(always)]
     fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
         let len = message.len();
-        let appended = self.outgoing.put_owned(message);
-        if appended {
+        let is_appended = writer.append_parcel(0, message)
+            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
+        if is_appended {
+            writer.publish();
             self.handle_publication(len, patient);
         }
-        appended
+        is_appended
     }
 
     #[inline(never)]
@@ -307,10 +275,11 @@ impl Pipe {
         Ok(())
     }
 
-    /// Called after a message was published.
+    /// Called after a message, or a command between messages, was published.
     #[inline(always)]
     fn handle_publication(&mut self, len: usize, patient: bool) {
         let out = &mut self.outgoing;
+        out.in_message = false;
         match &out.link {
             Link::Wire(connection) => {
                 if out.flush.count() || connection.take_hint() {

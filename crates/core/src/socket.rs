@@ -473,7 +473,7 @@ impl Socket {
         }
         for id in self.pipes.all() {
             if let Some(mut pipe) = self.pipes.remove(id) {
-                pipe.rollback();
+                pipe.outgoing.rollback();
             }
         }
         if let Some(set) = self.set.take() {

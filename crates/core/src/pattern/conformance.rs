@@ -274,7 +274,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
             }
             3 | 4 => {
                 if let Some(id) = picked
-                    && bed.peer(id).has_room(OnFull::Wait)
+                    && bed.peer(id).outgoing.has_room(OnFull::Wait)
                 {
                     match random(3) {
                         0 => bed.peer_sends(id, [body]),
@@ -394,7 +394,7 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
                 bed.pattern.pattern_mut().option_changed(&mut bed.pipes, INVERT_MATCHING);
                 String::new()
             }
-            (2..=5, Some(id)) if bed.peer(id).has_room(OnFull::Wait) => {
+            (2..=5, Some(id)) if bed.peer(id).outgoing.has_room(OnFull::Wait) => {
                 match random(4) {
                     0 => bed.peer_sends(id, [b"", body]),
                     1 => bed.peer_sends(id, [body, b"", body]),

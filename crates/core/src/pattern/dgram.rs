@@ -52,7 +52,7 @@ impl Pattern for Dgram {
         };
         match pipe {
             Some(pipe) if !self.dropping => {
-                if part.more && !pipe.has_room(OnFull::Wait) {
+                if part.more && !pipe.outgoing.has_room(OnFull::Wait) {
                     return Err(Error::Again);
                 }
                 pipe.send(part)?;
@@ -74,7 +74,7 @@ impl Pattern for Dgram {
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         self.addressed
-            || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.has_room(OnFull::Wait))
+            || self.pipe.and_then(|id| pipes.get(id)).is_none_or(|pipe| pipe.outgoing.has_room(OnFull::Wait))
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -201,7 +201,7 @@ impl FanOut {
             self.send_to_groups(pipes, part.bytes());
         } else if let &[id] = &self.matched[..] {
             if let Some(pipe) = pipes.get(id)
-                && pipe.has_room(OnFull::Drop)
+                && pipe.outgoing.has_room(OnFull::Drop)
             {
                 pipe.send_or_drop(part);
             }
@@ -344,7 +344,7 @@ impl FanOut {
             // There is no memory for the copy, so all pipes miss the message.
             for id in self.matched.drain(..) {
                 if let Some(pipe) = pipes.get(id) {
-                    pipe.drop_message();
+                    pipe.outgoing.drop_message();
                 }
             }
             return;
@@ -359,13 +359,13 @@ impl FanOut {
 }
 
 fn has_room_or_refuses(pipes: &mut Pipes, id: PipeId, patient: bool) -> bool {
-    pipes.get(id).is_none_or(|pipe| pipe.has_room(OnFull::Refuse { patient }))
+    pipes.get(id).is_none_or(|pipe| pipe.outgoing.has_room(OnFull::Refuse { patient }))
 }
 
 fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
     pipes.get(id).is_some_and(|pipe| match alone {
-        true => pipe.has_room(OnFull::Drop),
-        false => pipe.has_room(OnFull::Miss),
+        true => pipe.outgoing.has_room(OnFull::Drop),
+        false => pipe.outgoing.has_room(OnFull::Miss),
     })
 }
 
@@ -374,7 +374,7 @@ fn takes_or_misses(pipes: &mut Pipes, id: PipeId, alone: bool) -> bool {
 fn send_copies(pipes: &mut Pipes, ids: &[PipeId], body: &[u8]) {
     for &id in ids {
         if let Some(pipe) = pipes.get(id)
-            && pipe.has_room(OnFull::Miss)
+            && pipe.outgoing.has_room(OnFull::Miss)
         {
             pipe.send_or_drop(&mut Part::copied(body, false));
         }

@@ -27,7 +27,7 @@ pub(super) fn probe(pipes: &mut Pipes, id: PipeId) {
 
 /// Sends a message, if there is room and memory for it.
 pub(super) fn send_first(pipe: &mut Pipe, body: &[u8]) {
-    if pipe.has_room(OnFull::DropUncounted) {
+    if pipe.outgoing.has_room(OnFull::DropUncounted) {
         pipe.send_or_drop(&mut Part::copied(body, false));
     }
 }

@@ -60,10 +60,10 @@ mod testbed;
 /// pattern cannot continue, it returns [`Error::Again`]. The socket then waits and calls again.
 ///
 /// **Ownership.** Pipes belong to `pipes`. A pattern stores their ids, from `attach` to `detach`,
-/// or to its own [`Pipes::close`]. A pattern may call the pipe methods in `pipe.rs`, but not those
-/// of `pipe/upkeep.rs`. Operations on all pipes together belong to
-/// [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A part belongs to the caller
-/// until `send` returns `Ok`.
+/// or to its own [`Pipes::close`]. A pattern may call the pipe methods in `pipe.rs`, and the
+/// `pub(crate)` methods of a pipe's halves, but not the methods of `pipe/upkeep.rs`. Operations on
+/// all pipes together belong to [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A
+/// part belongs to the caller until `send` returns `Ok`.
 ///
 /// **Results.** With each part a pattern returns the pipe that the part went to or came from, if
 /// there is one ([`Sent`], [`Received`]).

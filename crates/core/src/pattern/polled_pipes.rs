@@ -56,7 +56,7 @@ impl PolledPipes {
     pub(super) fn next(&self, index: &mut usize, pipes: &mut Pipes) -> Option<PipeId> {
         loop {
             let &PolledPipe { id, unfinished, .. } = self.entries.get(*index)?;
-            if unfinished || pipes.get(id).is_some_and(|pipe| pipe.sees_more()) {
+            if unfinished || pipes.get(id).is_some_and(|pipe| pipe.incoming.sees_more()) {
                 return Some(id);
             }
             *index += 1;
@@ -84,7 +84,7 @@ impl PolledPipes {
 /// notified.
 pub(super) fn is_read_to_the_end(pipe: &mut Pipe) -> bool {
     pipe.can_recv();
-    !pipe.sees_more()
+    !pipe.incoming.sees_more()
 }
 
 #[cfg(test)]

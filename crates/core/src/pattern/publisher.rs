@@ -361,7 +361,7 @@ impl Publisher {
         let route = match self.sole {
             SoleTarget::Pipe(id) => {
                 let pipe = pipes.get(id)?;
-                if !pipe.has_room(OnFull::SlowPath) {
+                if !pipe.outgoing.has_room(OnFull::SlowPath) {
                     return None;
                 }
                 pipe.send_or_drop(part);

@@ -50,7 +50,7 @@ impl Rep {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
             if self.state == RepState::Idle {
-                self.reply_to = pipe.has_room(OnFull::Drop).then_some(id);
+                self.reply_to = pipe.outgoing.has_room(OnFull::Drop).then_some(id);
                 self.state = RepState::Opening(id);
             }
             let with_reply = self.reply_to.is_some();
@@ -58,7 +58,7 @@ impl Rep {
                 if !return_envelope(pipe, with_reply, &mut self.label)? {
                     // There is no delimiter, or no part follows it: this is not a request.
                     if with_reply {
-                        pipe.rollback();
+                        pipe.outgoing.rollback();
                     }
                     self.incoming.skip_message(pipes);
                     self.reset();
@@ -87,9 +87,9 @@ impl Rep {
 /// empty part, or ends with it; one part is left then. If there is no memory for a part, here or
 /// before the reply, the caller must call again with the same label.
 fn return_envelope(pipe: &mut Pipe, with_reply: bool, label: &mut Message) -> Result<bool, NoMemory> {
-    while !(label.is_empty() && pipe.skip_delimiter()) {
+    while !(label.is_empty() && pipe.incoming.skip_delimiter()) {
         if label.is_empty() {
-            if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0) {
+            if pipe.incoming.head().is_none_or(|head| head.flags & frame::MORE == 0) {
                 return Ok(false);
             }
             pipe.recv(&mut Target::Message(label))?;

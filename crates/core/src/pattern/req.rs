@@ -79,7 +79,7 @@ impl Req {
         if let Some(pipe) = pipes.get(id)
             && let Err(error) = self.begin_request(pipe)
         {
-            pipe.rollback();
+            pipe.outgoing.rollback();
             self.outgoing.cancel();
             self.asked = None;
             return Err(error.into());
@@ -100,7 +100,7 @@ impl Req {
             let from_asked = self.asked.is_none_or(|asked| asked == id);
             if from_asked
                 && (!self.correlated || take_part(pipe, &self.request_id.to_ne_bytes())?)
-                && (pipe.skip_delimiter() || take_part(pipe, b"")?)
+                && (pipe.incoming.skip_delimiter() || take_part(pipe, b"")?)
             {
                 pipes.receiving = true;
                 self.state = ReqState::Receiving;
@@ -114,10 +114,10 @@ impl Req {
 
 /// Takes the next part if its body is `expected` and more parts follow. Leaves any other part.
 fn take_part(pipe: &mut Pipe, expected: &[u8]) -> Result<bool, NoMemory> {
-    if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0 || head.len != expected.len()) {
+    if pipe.incoming.head().is_none_or(|head| head.flags & frame::MORE == 0 || head.len != expected.len()) {
         return Ok(false);
     }
-    let Some([first, second]) = pipe.peek()? else { return Ok(false) };
+    let Some([first, second]) = pipe.incoming.peek()? else { return Ok(false) };
     let (front, back) = expected.split_at(first.len().min(expected.len()));
     Ok(first == front && second == back && drop_part(pipe))
 }

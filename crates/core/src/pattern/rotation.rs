@@ -71,7 +71,7 @@ impl Rotation {
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
             && let Some(pipe) = pipes.get(id)
-            && pipe.has_room(OnFull::SlowPath)
+            && pipe.outgoing.has_room(OnFull::SlowPath)
         {
             pipe.send(part)?;
             self.advance();
@@ -91,7 +91,7 @@ impl Rotation {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
             if let Some(pipe) = pipes.get(id)
-                && pipe.has_room(OnFull::Wait)
+                && pipe.outgoing.has_room(OnFull::Wait)
             {
                 pipe.send(part)?;
                 if part.more {
@@ -132,7 +132,7 @@ impl Rotation {
     pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
-            if pipes.get(id).is_some_and(|pipe| pipe.has_room(OnFull::Wait)) {
+            if pipes.get(id).is_some_and(|pipe| pipe.outgoing.has_room(OnFull::Wait)) {
                 self.in_message = true;
                 self.dropping = false;
                 return Some(id);
@@ -163,7 +163,7 @@ impl Rotation {
             return true;
         }
         for _ in 0..self.pipes.len() {
-            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.has_room(OnFull::Wait)) {
+            if pipes.get(self.pipes[self.current]).is_some_and(|pipe| pipe.outgoing.has_room(OnFull::Wait)) {
                 return true;
             }
             self.advance();
@@ -399,7 +399,7 @@ impl FairQueue {
                 continue;
             };
             if pipe.can_recv() {
-                if self.single && pipe.head().is_some_and(|head| head.flags & frame::MORE != 0) {
+                if self.single && pipe.incoming.head().is_some_and(|head| head.flags & frame::MORE != 0) {
                     self.skip_message(pipes);
                     untried = self.active.len();
                     continue;

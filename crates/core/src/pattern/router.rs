@@ -106,7 +106,7 @@ impl Router {
         if pipes.address_cache.message_target() == Some(Some(id)) {
             pipes.address_cache.begin(None);
             if let Some(pipe) = pipes.get(id) {
-                pipe.rollback();
+                pipe.outgoing.rollback();
             }
         }
         if self.refused == Some(id) {
@@ -124,8 +124,8 @@ impl Router {
         // If the message would be dropped and not refused, also wait for a thread that is writing
         // the queue.
         let has_room = |pipe: &mut Pipe| match mandatory {
-            true => pipe.has_room(OnFull::Refuse { patient: part.patient }),
-            false => pipe.has_room(OnFull::DropUncounted),
+            true => pipe.outgoing.has_room(OnFull::Refuse { patient: part.patient }),
+            false => pipe.outgoing.has_room(OnFull::DropUncounted),
         };
         let to = id.filter(|&id| pipes.get(id).is_some_and(has_room));
         if mandatory && to.is_none() {
@@ -296,13 +296,16 @@ impl Pattern for Router {
         // blocks.
         pipes.address_cache.message_target().is_some()
             || !pipes.options.router_mandatory
-            || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(OnFull::Wait)))
+            || self
+                .ids
+                .iter()
+                .any(|id| pipes.get(id).is_some_and(|pipe| pipe.outgoing.has_room(OnFull::Wait)))
     }
 
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.outgoing.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
     fn pipe_by_routing_id(&self, routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
@@ -322,7 +325,7 @@ impl Pattern for Router {
 #[cold]
 fn count_dropped(pipes: &mut Pipes, id: Option<PipeId>, name: &[u8]) {
     match id.and_then(|id| pipes.get(id)).filter(|pipe| !pipe.has_ended()) {
-        Some(pipe) => pipe.drop_message(),
+        Some(pipe) => pipe.outgoing.drop_message(),
         None => pipes.shared.count_unroutable(name),
     }
 }

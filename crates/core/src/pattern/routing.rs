@@ -121,7 +121,7 @@ impl PeerNotices {
         }
         kept.unwrap_or_else(|_| {
             pipe.skip_message();
-            pipe.drop_message();
+            pipe.outgoing.drop_message();
             pipe.can_recv()
         })
     }

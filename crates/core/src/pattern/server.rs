@@ -118,7 +118,7 @@ impl Pattern for Server {
         };
         let id = self.find(routing_id).ok_or(Error::HostUnreachable)?;
         let pipe = pipes.get(id).filter(|pipe| !pipe.has_ended()).ok_or(Error::HostUnreachable)?;
-        if !pipe.has_room(OnFull::Refuse { patient: part.patient }) {
+        if !pipe.outgoing.has_room(OnFull::Refuse { patient: part.patient }) {
             self.refused = Some(id);
             return Err(Error::Again);
         }
@@ -145,7 +145,7 @@ impl Pattern for Server {
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.outgoing.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

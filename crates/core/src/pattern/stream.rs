@@ -93,7 +93,7 @@ impl Pattern for Stream {
             if part.more {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
-                if !pipe.has_room(OnFull::Wait) {
+                if !pipe.outgoing.has_room(OnFull::Wait) {
                     // A peer that has left never reads its messages, so a wait for room would never
                     // end.
                     self.refused = (!pipe.has_ended()).then_some(id);
@@ -147,7 +147,7 @@ impl Pattern for Stream {
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.refused
             .and_then(|id| pipes.get(id))
-            .is_none_or(|pipe| pipe.has_room(OnFull::Wait) || pipe.has_ended())
+            .is_none_or(|pipe| pipe.outgoing.has_room(OnFull::Wait) || pipe.has_ended())
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {

@@ -107,7 +107,7 @@ impl<S: PublisherFilter> Subscriber<S> {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
             let may = self.publisher_filter.permissions_of(pipe);
-            if let Some([head, tail]) = pipe.peek()? {
+            if let Some([head, tail]) = pipe.incoming.peek()? {
                 if self.wants(invert, head, tail) {
                     let Some(refused) = self.publisher_filter.refused_topic(&may, head, tail) else {
                         return Ok(true);

@@ -284,7 +284,7 @@ impl TestBed {
     pub(super) fn fill(&mut self, id: PipeId) -> usize {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;
-        while pipe.has_room(OnFull::Wait) {
+        while pipe.outgoing.has_room(OnFull::Wait) {
             pipe.send(&mut Part::copied(b"filler", false)).unwrap();
             sent += 1;
         }

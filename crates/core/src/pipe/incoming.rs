@@ -11,14 +11,14 @@ use tautline_queue::sync::atomic::fence;
 use tautline_queue::{FrameHead, FrameReader, LatestMessage};
 
 /// State of receiving only.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     pub(super) store: Store<FrameReader>,
     /// Properties of the peer that received messages carry, if there are any.
     pub(super) metadata: Option<Arc<Metadata>>,
     /// State that most pipes do not need.
     pub(super) unqueued: Option<Box<Unqueued>>,
     /// True for one pipe of many: the queue holds no memory while it is empty.
-    lean: bool,
+    pub(super) lean: bool,
 }
 
 impl Incoming {
@@ -57,23 +57,14 @@ impl Incoming {
         matches!(&self.store, Store::Queue(reader) if !reader.has_more())
     }
 
-    /// See `Pipe::sees_more`.
+    /// A cheap version of `Pipe::can_recv` for a caller that asks very often and mostly in vain:
+    /// true if `Pipe::recv_any` would find a frame. Peers that wait for room or credit are not
+    /// handled here but in `can_recv`.
     #[inline]
-    pub(super) fn may_have_message(&self) -> bool {
+    pub(crate) fn sees_more(&self) -> bool {
         match &self.store {
             Store::Queue(reader) => reader.has_published_frame(),
             Store::Slot(_) => false,
-        }
-    }
-
-    /// See `Pipe::is_known_empty`.
-    #[inline]
-    pub(super) fn is_known_empty(&self, link: &Link) -> bool {
-        match (&self.store, link) {
-            (Store::Queue(reader), Link::Wire(connection)) => {
-                !reader.has_published_frame() && !connection.is_paused() && !self.has_event_messages()
-            }
-            _ => false,
         }
     }
 
@@ -83,24 +74,6 @@ impl Incoming {
             Store::Queue(reader) => reader.arrived(),
             Store::Slot(_) => 0,
         }
-    }
-
-    /// Receives the next part into the caller's buffer, if the part is the last of its message and
-    /// known to be available. Returns the length of the part.
-    #[inline(always)]
-    pub(super) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.store else { return None };
-        reader.read_last_into(buffer)
-    }
-
-    /// Receives the next part into a message, if the part is the last of its message and known to
-    /// be available. Returns the length of the part.
-    #[inline(always)]
-    pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.store else { return None };
-        let len = reader.read_last(message)?;
-        message.replace_metadata(self.metadata.as_ref());
-        Some(len)
     }
 
     /// Receives the next part of the queue and skips commands. Returns `None` if there is no whole
@@ -144,8 +117,8 @@ impl Incoming {
         Ok(Some(head))
     }
 
-    /// See `Pipe::head`.
-    pub(super) fn head(&mut self) -> Option<FrameHead> {
+    /// Returns the head of the next part without consuming it.
+    pub(crate) fn head(&mut self) -> Option<FrameHead> {
         let Store::Queue(reader) = &mut self.store else { return None };
         loop {
             let head = reader.head()?;
@@ -156,16 +129,18 @@ impl Incoming {
         }
     }
 
-    /// See `Pipe::peek`.
-    pub(super) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
+    /// Returns the body of the next part without consuming it, in two slices. The second slice is
+    /// mostly empty.
+    pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         self.head();
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         reader.peek()
     }
 
-    /// See `Pipe::skip_delimiter`.
+    /// Drops the next part if a quick check shows that it is empty and that other parts follow. If
+    /// it returns false, the part may still be such a part.
     #[inline]
-    pub(super) fn skip_delimiter(&mut self) -> bool {
+    pub(crate) fn skip_delimiter(&mut self) -> bool {
         match &mut self.store {
             Store::Queue(reader) => reader.skip_delimiter(),
             Store::Slot(_) => false,
@@ -183,20 +158,6 @@ impl Incoming {
             }
         }
         false
-    }
-
-    /// Sets the credit step when an inproc pipe is attached to a socket with this ZMQ_RCVHWM.
-    pub(super) fn set_credit(&mut self, receive_hwm: u32) {
-        // The peer's limit is at least ours. With half of our limit, the peer never waits for
-        // credit that is due.
-        if let Store::Queue(reader) = &mut self.store {
-            reader.set_credit_every(receive_hwm);
-        }
-    }
-
-    /// Marks the pipe as one of many.
-    pub(super) fn set_lean(&mut self) {
-        self.lean = true;
     }
 
     /// Releases the memory of an empty queue until the next message comes.

@@ -10,14 +10,13 @@ use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use std::mem::offset_of;
 use tautline_proto::frame;
-use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
-use tautline_queue::{COPIED, FrameWriter, LatestMessage, Progress};
+use tautline_queue::{FrameWriter, LatestMessage, Progress};
 use tautline_timing::flush::FlushRule;
 
 /// Sending, and the link. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// The object behind both queues of the pipe.
     pub(super) link: Link,
     pub(super) store: Store<FrameWriter>,
@@ -63,46 +62,6 @@ impl Outgoing {
             pacer: Pacer::default(),
             conflated: None,
         }
-    }
-
-    /// Appends and publishes a message that is shorter than `SHORT`. Returns false if there is no
-    /// contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_short(&mut self, bytes: &[u8]) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_short(0, bytes);
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
-    }
-
-    /// Appends and publishes a message that is shorter than `COPIED`. Returns false if there is no
-    /// contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_medium(&mut self, bytes: &[u8]) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_medium(0, bytes);
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
-    }
-
-    /// Appends and publishes a message that is short or travels by reference to an inproc peer.
-    /// Returns false if there is no contiguous memory for it.
-    #[inline(always)]
-    pub(super) fn put_owned(&mut self, message: &mut Message) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return false };
-        let appended = writer.append_parcel(0, message)
-            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
-        if appended {
-            writer.publish();
-            self.in_message = false;
-        }
-        appended
     }
 
     /// Appends one part. Returns true if it was the last part of its message. The message is then
@@ -157,8 +116,15 @@ impl Outgoing {
         self.in_message
     }
 
+    /// Drops a message, with its appended parts, because there is no memory or no room for it.
+    #[cold]
+    pub(crate) fn drop_message(&mut self) {
+        self.rollback();
+        self.count_dropped();
+    }
+
     /// Forgets the appended parts of an unfinished message.
-    pub(super) fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         if let Store::Queue(writer) = &mut self.store {
             writer.rollback();
         }
@@ -169,14 +135,6 @@ impl Outgoing {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.rollback();
-    }
-
-    /// Marks the pipe as one of many.
-    pub(super) fn set_lean(&mut self) {
-        self.lean = true;
-        if let Store::Queue(writer) = &mut self.store {
-            writer.set_lean();
-        }
     }
 
     /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.
@@ -190,26 +148,11 @@ impl Outgoing {
         }
     }
 
-    /// Applies a changed ZMQ_SNDHWM of a connection.
-    pub(super) fn set_wire_limit(&mut self, send_hwm: u32) {
-        if let Store::Queue(writer) = &mut self.store {
-            writer.set_limit_in_steps(send_hwm);
-        }
-    }
-
     /// Returns the current ZMQ_SNDHWM, 0 for unlimited, if there is a queue.
     pub(super) fn queue_limit(&self) -> Option<u32> {
         match &self.store {
             Store::Queue(writer) => Some(writer.limit()),
             Store::Slot(_) => None,
-        }
-    }
-
-    /// Prefetches the memory outside of the pipe that sending touches.
-    #[inline]
-    pub(super) fn prefetch_queue(&self) {
-        if let Store::Queue(writer) = &self.store {
-            writer.prefetch();
         }
     }
 }

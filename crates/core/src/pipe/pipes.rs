@@ -120,7 +120,7 @@ impl Pipes {
     pub(super) fn find_repeated(&mut self, key: IdKey) -> Option<PipeId> {
         let id = self.address_cache.find_repeated(key)?;
         let pipe = self.get(id)?;
-        pipe.has_room(OnFull::SlowPath).then_some(id)
+        pipe.outgoing.has_room(OnFull::SlowPath).then_some(id)
     }
 
     /// Returns the pipe of this name, if it is the expected one and certainly has room. A separate
@@ -128,7 +128,7 @@ impl Pipes {
     #[inline(never)]
     pub(super) fn find_predicted(&mut self, key: IdKey, name: &[u8]) -> Option<PipeId> {
         let id = self.find_by_key(key, name)?;
-        self.get(id)?.has_room(OnFull::SlowPath).then_some(id)
+        self.get(id)?.outgoing.has_room(OnFull::SlowPath).then_some(id)
     }
 
     #[inline(always)]

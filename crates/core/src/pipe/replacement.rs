@@ -73,7 +73,7 @@ impl Pipes {
         if pipe.outgoing.ended {
             return;
         }
-        pipe.end();
+        pipe.outgoing.end();
         let farewell = self.options.effective_disconnect_msg();
         if !farewell.is_empty() && !pipe.peer.connected_here {
             pipe.queue_event_message(farewell);

@@ -85,79 +85,54 @@ impl HighWaterMark {
 }
 
 impl Outgoing {
-    /// Returns true if a message fits now. `on_full` says what happens to the message otherwise,
-    /// and so how much is done to make room. See `Pipe::has_room`.
+    /// True if the pipe would take the first part of a message now: the peer is present and below
+    /// the high-water mark. `on_full` says what happens to the message if there is no room. The
+    /// effort to find room depends on it.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, on_full: OnFull) -> bool {
-        match on_full {
-            OnFull::SlowPath => self.has_credit(),
-            OnFull::Wait => self.has_or_makes_room(),
-            OnFull::Refuse { patient } => {
-                self.has_credit() || self.has_or_makes_room() && (patient || !self.refuses_burst())
-            }
-            OnFull::DropUncounted => self.has_or_makes_room() || self.has_room_after_writer(),
-            OnFull::Drop => self.has_or_makes_room() || self.has_room_after_writer() || self.count_drop(),
-            OnFull::Miss => self.has_room_or_misses(),
+    pub(crate) fn has_room(&mut self, on_full: OnFull) -> bool {
+        let has_credit =
+            !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure());
+        if has_credit && on_full == OnFull::Miss {
+            self.high_water_mark.missed = 0;
         }
+        has_credit || on_full != OnFull::SlowPath && self.find_room(on_full)
     }
 
-    /// True if the peer is present, and the queue is below the high-water mark according to the
-    /// last known credit. Looks at nothing else.
-    #[inline(always)]
-    fn has_credit(&self) -> bool {
-        !self.ended && matches!(&self.store, Store::Queue(writer) if writer.has_room_for_sure())
-    }
-
-    /// True if the peer is present, and the queue is below the high-water mark according to the
-    /// current credit. If not, calls `make_room`, which may write to the connection. A slot always
-    /// has room.
-    #[inline]
-    fn has_or_makes_room(&mut self) -> bool {
-        match &mut self.store {
-            Store::Queue(writer) if !self.ended => writer.has_room() || self.make_room(),
-            Store::Slot(_) => !self.ended,
-            Store::Queue(_) => false,
-        }
-    }
-
-    /// Counts one dropped message, unless the peer is gone. Always returns false.
-    fn count_drop(&mut self) -> bool {
-        if let (Store::Queue(writer), false) = (&mut self.store, self.ended) {
-            writer.count_dropped(1);
-        }
-        false
-    }
-
-    /// True if the link is a connection, and its message belongs to a burst that exceeds the
-    /// high-water mark. Records the message.
-    #[cold]
-    fn refuses_burst(&mut self) -> bool {
-        matches!((&self.link, &self.store), (Link::Wire(_), Store::Queue(_)))
-            && self.high_water_mark.note_excess()
-    }
-
-    /// Implements `has_room` for `OnFull::Miss`.
-    #[inline]
-    fn has_room_or_misses(&mut self) -> bool {
-        match &mut self.store {
-            Store::Queue(writer) if !self.ended => {
-                if writer.has_room() {
-                    self.high_water_mark.missed = 0;
-                    true
-                } else {
-                    self.make_room_rarely()
-                }
-            }
-            _ => self.has_room(OnFull::Drop),
-        }
-    }
-
-    /// Tries to make room for a few of the messages. If there is no room, counts the message as
-    /// missed and returns false.
+    /// Called if the last known credit shows no room: checks the current credit, and makes room as
+    /// `on_full` says. A slot always has room.
     #[inline(never)]
-    fn make_room_rarely(&mut self) -> bool {
-        let try_now = self.high_water_mark.tries_now(&self.link);
-        let room = try_now && self.make_room();
+    fn find_room(&mut self, on_full: OnFull) -> bool {
+        if self.ended {
+            return false;
+        }
+        let Store::Queue(writer) = &mut self.store else { return true };
+        let has_room = writer.has_room();
+        if on_full == OnFull::Miss {
+            return self.make_room_rarely(has_room);
+        }
+        let has_room = has_room || self.make_room();
+        match on_full {
+            OnFull::SlowPath | OnFull::Wait | OnFull::Miss => has_room,
+            OnFull::Refuse { patient } => {
+                let is_wire = matches!(self.link, Link::Wire(_));
+                has_room && (patient || !is_wire || !self.high_water_mark.note_excess())
+            }
+            OnFull::DropUncounted => has_room || self.has_room_after_writer(),
+            OnFull::Drop => {
+                let has_room = has_room || self.has_room_after_writer();
+                if !has_room {
+                    self.count_dropped();
+                }
+                has_room
+            }
+        }
+    }
+
+    /// Tries to make room for a few of the messages, unless there `is_room` already. If there is no
+    /// room, counts the message as missed and returns false.
+    fn make_room_rarely(&mut self, is_room: bool) -> bool {
+        let try_now = !is_room && self.high_water_mark.tries_now(&self.link);
+        let room = is_room || try_now && self.make_room();
         if try_now {
             self.ring();
         }

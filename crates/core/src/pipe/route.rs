@@ -196,7 +196,9 @@ impl Routes {
     #[inline(always)]
     fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
         let pipe = pipes.get(self.next_target)?;
-        (pipe.has_room(OnFull::SlowPath) && !(self.out.has(UNTIL_INPUT) && pipe.sees_more())).then_some(pipe)
+        (pipe.outgoing.has_room(OnFull::SlowPath)
+            && !(self.out.has(UNTIL_INPUT) && pipe.incoming.sees_more()))
+        .then_some(pipe)
     }
 
     /// Called after the last part of a message was sent.

@@ -31,15 +31,6 @@ impl Outgoing {
         }
     }
 
-    /// Returns the larger of two numbers: the waiting messages, and the messages without credit.
-    fn uncredited(&mut self) -> u64 {
-        let queued = self.queued();
-        match &mut self.store {
-            Store::Queue(writer) => queued.max(writer.uncredited()),
-            Store::Slot(_) => queued,
-        }
-    }
-
     /// Returns the messages and bytes that were sent.
     fn sent(&self) -> (u64, u64) {
         let mut all = self.conflated.as_deref().copied().unwrap_or_default();
@@ -95,7 +86,12 @@ impl Pipe {
     /// Returns the number of messages that wait for the peer or have no credit yet, and the number
     /// of messages from it that wait for the owner.
     pub(crate) fn uncredited(&mut self) -> (u64, u64) {
-        (self.outgoing.uncredited(), self.incoming.queued())
+        let queued = self.outgoing.queued();
+        let out = match &mut self.outgoing.store {
+            Store::Queue(writer) => queued.max(writer.uncredited()),
+            Store::Slot(_) => queued,
+        };
+        (out, self.incoming.queued())
     }
 
     /// Returns the traffic so far. If there is a queue, bytes are those of whole frames.

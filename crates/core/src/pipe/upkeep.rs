@@ -1,6 +1,6 @@
 //! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
-use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId};
+use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId, Store};
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
 use std::mem::offset_of;
@@ -36,7 +36,11 @@ impl Pipe {
                 connection.acknowledge_readable();
             }
             Link::Inproc(end) => {
-                self.incoming.set_credit(receive_hwm);
+                // The peer's limit is at least ours. With half of our limit, the peer never waits
+                // for credit that is due.
+                if let Store::Queue(reader) = &mut self.incoming.store {
+                    reader.set_credit_every(receive_hwm);
+                }
                 end.attach(inbox, id.0, receive_hwm);
             }
         }
@@ -47,11 +51,6 @@ impl Pipe {
         self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
         self.peer.set_info(info);
         self.outgoing.set_inproc_limit(self.outgoing.high_water_mark.send_hwm);
-    }
-
-    /// Notes that the peer is gone. Received messages stay readable.
-    pub(super) fn end(&mut self) {
-        self.outgoing.end();
     }
 
     /// Adds a message about the peer, which is received after all messages that the peer has sent.
@@ -74,8 +73,11 @@ impl Pipe {
     pub(super) fn set_lean(&mut self) {
         if let (Link::Wire(connection), false) = (&self.outgoing.link, self.outgoing.lean) {
             connection.set_lean();
-            self.outgoing.set_lean();
-            self.incoming.set_lean();
+            self.outgoing.lean = true;
+            self.incoming.lean = true;
+            if let Store::Queue(writer) = &mut self.outgoing.store {
+                writer.set_lean();
+            }
         }
     }
 
@@ -94,7 +96,9 @@ impl Pipe {
         match &self.outgoing.link {
             Link::Wire(connection) => {
                 connection.set_receive_limit(receive_hwm);
-                self.outgoing.set_wire_limit(send_hwm);
+                if let Store::Queue(writer) = &mut self.outgoing.store {
+                    writer.set_limit_in_steps(send_hwm);
+                }
             }
             Link::Inproc(end) => {
                 end.set_receive_hwm(receive_hwm);
@@ -126,7 +130,8 @@ impl Pipe {
     /// available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let len = self.incoming.recv_last_into(buffer)?;
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last_into(buffer)?;
         self.record_receipt();
         Some(len)
     }
@@ -135,7 +140,9 @@ impl Pipe {
     /// be available. Returns the length of the part. For `Routes`.
     #[inline(always)]
     pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let len = self.incoming.recv_last_message(message)?;
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last(message)?;
+        message.replace_metadata(self.incoming.metadata.as_ref());
         self.record_receipt();
         Some(len)
     }
@@ -153,7 +160,9 @@ impl Pipe {
     /// Prefetches the memory behind the pipe that sending touches: its queue and its connection.
     #[inline]
     pub(super) fn prefetch_queue(&self) {
-        self.outgoing.prefetch_queue();
+        if let Store::Queue(writer) = &self.outgoing.store {
+            writer.prefetch();
+        }
         if let Link::Wire(connection) = &self.outgoing.link {
             prefetch(&raw const connection.sweep_mark);
         }

@@ -122,7 +122,7 @@ impl Socket {
                 // As over the other transports, a socket of another type does not see
                 // subscriptions. Drop those that arrived earlier:
                 end.refuse_commands();
-                pipe.head();
+                pipe.incoming.head();
             }
         }
         self.pattern.pattern_mut().attach(&mut self.pipes, id);

@@ -76,6 +76,6 @@ impl Socket {
         let id = self.pattern.pipe_by_routing_id(routing_id)?.ok_or(Error::HostUnreachable)?;
         let pipe = self.pipes.get(id).ok_or(Error::HostUnreachable)?;
         Ok((if pipe.can_recv() { POLLIN } else { 0 })
-            | (if pipe.has_room(OnFull::Wait) { POLLOUT } else { 0 }))
+            | (if pipe.outgoing.has_room(OnFull::Wait) { POLLOUT } else { 0 }))
     }
 }

@@ -368,16 +368,16 @@ fn pub_drains_unwanted_messages_while_sending() {
     for _ in 0..3 {
         // The mark of a pipe is the sum of both sides' marks: a batch.
         for _ in 0..super::BATCH {
-            assert!(bed.peer(id).has_room(OnFull::Wait));
+            assert!(bed.peer(id).outgoing.has_room(OnFull::Wait));
             bed.peer(id).send(&mut Part::copied(b"unwanted", false)).unwrap();
         }
-        assert!(!bed.peer(id).has_room(OnFull::Wait));
+        assert!(!bed.peer(id).outgoing.has_room(OnFull::Wait));
         bed.peer(id).wait_for_room();
         bed.pattern.pattern_mut().handle_readable(&mut bed.pipes, id);
         bed.send([b"x"]).unwrap();
         assert!(
             bed.peer(id).inproc_end().unwrap().requested_room().is_none()
-                && bed.peer(id).has_room(OnFull::Wait)
+                && bed.peer(id).outgoing.has_room(OnFull::Wait)
         );
     }
 }

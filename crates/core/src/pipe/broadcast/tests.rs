@@ -124,7 +124,7 @@ fn full_member_misses_messages_until_it_has_room() {
         }
         for &id in bed.broadcast.queued_members() {
             let pipe = bed.pipes.get(id).unwrap();
-            if pipe.has_room(crate::pipe::OnFull::Miss) {
+            if pipe.outgoing.has_room(crate::pipe::OnFull::Miss) {
                 pipe.send_or_drop(&mut crate::pipe::Part::copied(&body, false));
             }
         }
