@@ -84,7 +84,7 @@ while read -r pattern api size direction count; do
         passed=$((passed + 1))
     fi
 done <"$work/counts"
-# Each case of the walks is a test, too: one line a case, then the lines with what has grown.
+# Each case of the walks is a test, too: one line for each case, then an indented line for each count that has grown.
 walks=$(cargo xtask walk --check) || true
 echo "$walks"
 grown=$(grep -c '^  ' <<<"$walks" || true)

@@ -13,7 +13,7 @@
 //! - A file is on the *spine* if it is entered, and one of its functions is on the call stack when the message or the connection is
 //!   handed over: at an access to the caller's message, or at a system call that sends, receives, reads, writes or connects.
 //! - A *return* is a pair of spine files, A and B, where a function of A calls one of B although the walk has entered B before.
-//!   Repeated calls from A to B are one return. A function that returns to its caller is none.
+//!   Repeated calls from A to B are one return. A function that ends and goes back to its caller does not count.
 //!
 //! The walk of a call ends when the call returns. `connect` goes on, on the I/O thread, until the first byte of the greeting is sent.
 //! A steady case has many walks in a row: the most frequent one counts. Under Valgrind the library is slow and system calls are not, so a

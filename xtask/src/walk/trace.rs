@@ -79,7 +79,7 @@ fn kind(instruction: &[u8]) -> Kind {
 
 /// An activation of a function, made by a call.
 pub struct Activation {
-    /// The activation that made the call. The first activation of a thread has none.
+    /// The activation that made the call. `None` for the first activation of a thread.
     pub caller: Option<usize>,
     /// Address of the call.
     pub site: u64,
@@ -267,7 +267,7 @@ impl Reader {
         let counts = if is_caller { !self.beyond } else { self.goes_on };
         if let (Some(mark), true, Some(activation)) = (mark, self.walking && counts, thread.activation) {
             let call = &self.activations[activation];
-            // A function of another library has no steps of its own: its call has.
+            // A function of another library counts at the place of its call.
             let place = match call.caller {
                 _ if inside => Some((activation, address)),
                 caller => caller.map(|caller| (caller, call.site)),
