@@ -40,7 +40,8 @@ mod tests {
     #[test]
     fn processor_time_of_a_thread_excludes_other_threads() {
         let used = || {
-            let (own, all) = (thread_cpu_nanos(), process_cpu_nanos());
+            // The clock of the process is read first and last, so its interval contains the other one.
+            let (all, own) = (process_cpu_nanos(), thread_cpu_nanos());
             let mut sum = 0_u64;
             // Until the clock of the thread has advanced by ten milliseconds.
             while thread_cpu_nanos() < own + 10_000_000 {
