@@ -49,7 +49,7 @@ class AsyncioTest(AsyncTest):
         self.assertEqual(await task, b"2")
 
     async def test_every_transport_wakes_a_waiting_task(self, context):
-        for endpoint in ("tcp://127.0.0.1:*", "ipc://@tautline-native-test", "inproc://native"):
+        for endpoint in ("tcp://127.0.0.1:*", f"ipc://@tautline-native-test-{os.getpid()}", "inproc://native"):
             receiver, sender = self.pair(context, PULL, PUSH, endpoint)
             for index in range(50):
                 task = asyncio.ensure_future(receiver.recv())

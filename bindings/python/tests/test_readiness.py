@@ -1,5 +1,6 @@
 """Waiting in an event loop by one descriptor: `_native.Readiness`."""
 
+import os
 import select
 import socket
 import unittest
@@ -17,7 +18,7 @@ class ReadinessTest(SocketTest):
         return state
 
     def test_descriptor_tells_of_a_message(self):
-        for endpoint in (None, "tcp://127.0.0.1:*", "ipc://@readiness"):
+        for endpoint in (None, "tcp://127.0.0.1:*", f"ipc://@readiness-{os.getpid()}"):
             sender, receiver = self.pair(endpoint=endpoint)
             readiness = Readiness(receiver)
             for number in range(20):

@@ -47,7 +47,7 @@ async def zmq_fd_is_not_asked_for():
 @case
 async def messages_after_a_pause_arrive():
     """Gaps of different lengths: the engine spins, sleeps, or leaves the connection to its I/O thread."""
-    for endpoint in ("inproc://pause", "tcp://127.0.0.1:*", "ipc://@pause"):
+    for endpoint in ("inproc://pause", "tcp://127.0.0.1:*", f"ipc://@pause-{os.getpid()}"):
         one, other = pair(zmq.PAIR, zmq.PAIR, endpoint)
         for number in range(60):
             waiting = asyncio.ensure_future(one.recv_multipart())
