@@ -1,6 +1,6 @@
 //! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) accept them.
 //!
-//! `transport::parse` parses the argument of either call. [`Endpoint::check_bind`] and
+//! [`Endpoint::parse`] parses the argument of either call. [`Endpoint::check_bind`] and
 //! [`Endpoint::check_connect`] then check if this call may use it, with the errno of libzmq. This
 //! module makes no system call: names of interfaces and hosts stay text, and the transport finds
 //! out if they exist. `Display` gives the canonical text, which ZMQ_LAST_ENDPOINT shows once the
@@ -63,33 +63,33 @@ pub(crate) enum Endpoint {
 }
 
 impl Endpoint {
-    /// The scheme and the address of a text. `Error::Invalid` without `://` or with an empty part.
-    pub(crate) fn split(text: &str) -> Result<(&str, &str), Error> {
-        match text.split_once("://") {
-            Some((scheme, address)) if !scheme.is_empty() && !address.is_empty() => Ok((scheme, address)),
-            _ => Err(Error::Invalid),
+    /// Parses an endpoint. Returns `Error::Invalid` without `://`, with an empty scheme or address,
+    /// or for an address without any valid meaning; `Error::ProtocolNotSupported` for a transport
+    /// that this build does not have; `Error::NameTooLong` for a path beyond the system's limit.
+    pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
+        let (scheme, address) = text.split_once("://").ok_or(Error::Invalid)?;
+        if scheme.is_empty() || address.is_empty() {
+            return Err(Error::Invalid);
+        }
+        match scheme {
+            "tcp" => Endpoint::stream::<TcpEndpoint>("tcp", address),
+            "ipc" => Endpoint::stream::<IpcEndpoint>("ipc", address),
+            "inproc" => Ok(Endpoint::Inproc(address.to_owned())),
+            "udp" => Ok(Endpoint::Datagram(address.to_owned())),
+            "vsock" => Endpoint::stream::<VsockEndpoint>("vsock", address),
+            "ws" => Endpoint::stream::<WsEndpoint>("ws", address),
+            #[cfg(feature = "tls")]
+            "wss" => Endpoint::stream::<WsEndpoint>("wss", address),
+            #[cfg(feature = "tls")]
+            "tls+tcp" => Endpoint::stream::<TcpEndpoint>("tls+tcp", address),
+            #[cfg(feature = "names")]
+            "name" => Ok(Endpoint::Name(address.to_owned())),
+            _ => Err(Error::ProtocolNotSupported),
         }
     }
 
-    /// An endpoint of a byte-stream transport, whose addresses are of type `A`.
-    pub(crate) fn stream<A: Address>(scheme: &'static str, address: &str) -> Result<Endpoint, Error> {
+    fn stream<A: Address>(scheme: &'static str, address: &str) -> Result<Endpoint, Error> {
         Ok(Endpoint::Stream(scheme, Box::new(A::parse(address)?)))
-    }
-
-    /// An endpoint of a scheme that is not a byte-stream transport. Returns
-    /// `Error::ProtocolNotSupported` for an unsupported scheme, known or unknown.
-    pub(crate) fn other(scheme: &str, address: &str) -> Result<Endpoint, Error> {
-        if scheme == "inproc" {
-            return Ok(Endpoint::Inproc(address.to_owned()));
-        }
-        if scheme == "udp" {
-            return Ok(Endpoint::Datagram(address.to_owned()));
-        }
-        #[cfg(feature = "names")]
-        if scheme == tautline_names::SCHEME {
-            return Ok(Endpoint::Name(address.to_owned()));
-        }
-        Err(Error::ProtocolNotSupported)
     }
 
     /// The scheme, before `://`.
@@ -99,7 +99,7 @@ impl Endpoint {
             Endpoint::Inproc(_) => "inproc",
             Endpoint::Datagram(_) => "udp",
             #[cfg(feature = "names")]
-            Endpoint::Name(_) => tautline_names::SCHEME,
+            Endpoint::Name(_) => "name",
         }
     }
 
@@ -135,7 +135,7 @@ impl fmt::Display for Endpoint {
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
             Endpoint::Datagram(address) => write!(f, "udp://{address}"),
             #[cfg(feature = "names")]
-            Endpoint::Name(name) => write!(f, "{}://{name}", tautline_names::SCHEME),
+            Endpoint::Name(name) => write!(f, "name://{name}"),
         }
     }
 }
