@@ -21,14 +21,14 @@ mod udp;
 mod vsock;
 mod ws;
 
-pub(crate) use ipc::IpcEndpoint;
-pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
-pub(crate) use udp::UdpEndpoint;
-pub(crate) use vsock::VsockEndpoint;
-pub(crate) use ws::WsEndpoint;
+pub use ipc::IpcEndpoint;
+pub use tcp::{Host, HostPort, TcpEndpoint};
+pub use udp::UdpEndpoint;
+pub use vsock::VsockEndpoint;
+pub use ws::WsEndpoint;
 
 /// An address of a byte-stream transport.
-pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
+pub trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// Parses the part after `://`, which is not empty. Returns `Error::Invalid` if it has no valid
     /// meaning.
     fn parse(text: &str) -> Result<Self, Error>
@@ -49,7 +49,7 @@ pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
 
 /// An endpoint to bind or to connect to.
 #[derive(Debug)]
-pub(crate) enum Endpoint {
+pub enum Endpoint {
     /// The scheme of a byte-stream transport, and an address of its kind.
     Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
@@ -66,7 +66,7 @@ impl Endpoint {
     /// Parses an endpoint. Returns `Error::Invalid` without `://`, with an empty scheme or address,
     /// or for an address without any valid meaning; `Error::ProtocolNotSupported` for a transport
     /// that this build does not have; `Error::NameTooLong` for a path beyond the system's limit.
-    pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
+    pub fn parse(text: &str) -> Result<Endpoint, Error> {
         let (scheme, address) = text.split_once("://").ok_or(Error::Invalid)?;
         if scheme.is_empty() || address.is_empty() {
             return Err(Error::Invalid);
@@ -93,7 +93,7 @@ impl Endpoint {
     }
 
     /// The scheme, before `://`.
-    pub(crate) fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         match self {
             Endpoint::Stream(scheme, _) => scheme,
             Endpoint::Inproc(_) => "inproc",
@@ -104,7 +104,7 @@ impl Endpoint {
     }
 
     /// The address, if it is of the kind `A`.
-    pub(crate) fn address<A: Address>(&self) -> Option<&A> {
+    pub fn address<A: Address>(&self) -> Option<&A> {
         match self {
             Endpoint::Stream(_, address) => (&**address as &dyn Any).downcast_ref(),
             _ => None,
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 
     /// Checks if zmq_bind accepts it.
-    pub(crate) fn check_bind(&self) -> Result<(), Error> {
+    pub fn check_bind(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.check_bind(),
             _ => Ok(()),
@@ -120,7 +120,7 @@ impl Endpoint {
     }
 
     /// Checks if zmq_connect accepts it.
-    pub(crate) fn check_connect(&self) -> Result<(), Error> {
+    pub fn check_connect(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.check_connect(),
             _ => Ok(()),
