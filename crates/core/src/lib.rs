@@ -30,14 +30,11 @@ mod context;
 #[cfg(feature = "names")]
 mod directory;
 mod driver;
-mod endpoint;
-mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod idle;
 mod monitor;
-mod options;
 mod pattern;
 mod pipe;
 mod policy;
@@ -52,10 +49,10 @@ mod wait;
 mod watch;
 mod zap;
 
+use tautline_config::{endpoint, error, options};
+
 pub use context::Context;
-pub use error::Error;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
-pub use options::{option_fault, option_name, option_read_fault};
 pub use pipe::Cork;
 #[doc(hidden)]
 pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
@@ -64,6 +61,8 @@ pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
     Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
 };
+pub use tautline_config::error::Error;
+pub use tautline_config::options::{option_fault, option_name, option_read_fault};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

@@ -81,6 +81,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "-p",
         "tautline-timing",
         "-p",
+        "tautline-config",
+        "-p",
         "tautline-core",
         "--lib",
         "--no-fail-fast",

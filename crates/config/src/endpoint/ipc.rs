@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// A Unix domain socket to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum IpcEndpoint {
+pub enum IpcEndpoint {
     /// `*`: bind chooses a path.
     Wildcard,
     /// A path in the file system, absolute or relative. It fits into the system's address with its

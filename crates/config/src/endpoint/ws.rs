@@ -8,12 +8,12 @@ use crate::error::Error;
 
 /// A WebSocket address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct WsEndpoint {
+pub struct WsEndpoint {
     /// Host and port.
-    pub(crate) tcp: TcpEndpoint,
+    pub tcp: TcpEndpoint,
     /// The requested path, with its leading slash. The path contains only URL characters, so it
     /// cannot end a line of HTTP.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 impl Address for WsEndpoint {

@@ -8,11 +8,11 @@ use crate::error::Error;
 
 /// A virtual machine, or the host of virtual machines, and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct VsockEndpoint {
+pub struct VsockEndpoint {
     /// The context identifier. `None` for all identifiers.
-    pub(crate) cid: Option<u32>,
+    pub cid: Option<u32>,
     /// The port. `None` for any free port.
-    pub(crate) port: Option<u32>,
+    pub port: Option<u32>,
 }
 
 /// The context identifier that each machine uses for itself.

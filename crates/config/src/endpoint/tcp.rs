@@ -14,29 +14,29 @@ use crate::error::Error;
 
 /// A TCP address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TcpEndpoint {
+pub struct TcpEndpoint {
     /// Source of connections. Bind does not use it.
-    pub(crate) source: Option<HostPort>,
+    pub source: Option<HostPort>,
     /// The host, interface or local address.
-    pub(crate) host: Host,
+    pub host: Host,
     /// The port.
-    pub(crate) port: Port,
+    pub port: Port,
     /// True if the text has characters that zmq_bind ignores and zmq_connect refuses.
     loose: bool,
 }
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct HostPort {
+pub struct HostPort {
     /// The host, interface or local address.
-    pub(crate) host: Host,
+    pub host: Host,
     /// The port.
-    pub(crate) port: Port,
+    pub port: Port,
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Host {
+pub enum Host {
     /// `*`: every local address.
     Wildcard,
     /// An address, for IPv6 with the zone (an interface's name or number) if one was given. A
@@ -50,7 +50,7 @@ pub(crate) enum Host {
 
 /// A port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Port {
+pub enum Port {
     /// This port; never 0.
     Number(u16),
     /// `*` or `0`: any free port.
@@ -145,7 +145,7 @@ impl Port {
     }
 
     /// The number for the system, where 0 means any port.
-    pub(crate) fn number(self) -> u16 {
+    pub fn number(self) -> u16 {
         match self {
             Port::Number(number) => number,
             Port::Wildcard => 0,
