@@ -47,6 +47,9 @@ pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
+/// Scheme of a name.
+const NAME: &str = "name";
+
 /// An endpoint to bind or to connect to.
 #[derive(Debug)]
 pub(crate) enum Endpoint {
@@ -57,8 +60,7 @@ pub(crate) enum Endpoint {
     /// `udp://`: an address; never empty. The socket parses it later, if its type supports
     /// datagrams.
     Datagram(String),
-    /// `name://`: a name whose endpoints a directory knows; never empty.
-    #[cfg(feature = "names")]
+    /// `name://`: a name whose endpoints the host resolves; never empty.
     Name(String),
 }
 
@@ -85,8 +87,7 @@ impl Endpoint {
         if scheme == "udp" {
             return Ok(Endpoint::Datagram(address.to_owned()));
         }
-        #[cfg(feature = "names")]
-        if scheme == tautline_names::SCHEME {
+        if scheme == NAME {
             return Ok(Endpoint::Name(address.to_owned()));
         }
         Err(Error::ProtocolNotSupported)
@@ -98,8 +99,7 @@ impl Endpoint {
             Endpoint::Stream(scheme, _) => scheme,
             Endpoint::Inproc(_) => "inproc",
             Endpoint::Datagram(_) => "udp",
-            #[cfg(feature = "names")]
-            Endpoint::Name(_) => tautline_names::SCHEME,
+            Endpoint::Name(_) => NAME,
         }
     }
 
@@ -134,8 +134,7 @@ impl fmt::Display for Endpoint {
             Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
             Endpoint::Datagram(address) => write!(f, "udp://{address}"),
-            #[cfg(feature = "names")]
-            Endpoint::Name(name) => write!(f, "{}://{name}", tautline_names::SCHEME),
+            Endpoint::Name(name) => write!(f, "{}://{name}", NAME),
         }
     }
 }

@@ -27,14 +27,13 @@
 
 mod conn;
 mod context;
-#[cfg(feature = "names")]
-mod directory;
 mod driver;
 mod endpoint;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod host;
 mod idle;
 mod monitor;
 mod options;
@@ -45,7 +44,6 @@ pub mod poller;
 pub mod proxy;
 mod shared;
 mod socket;
-mod stderr_report;
 mod transport;
 mod version;
 mod wait;
@@ -58,7 +56,7 @@ pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
 pub use options::{option_fault, option_name, option_read_fault};
 pub use pipe::Cork;
 #[doc(hidden)]
-pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
+pub use policy::{Forecast, Foreseen, ReloadedValue, certificate_faults, foresee};
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{

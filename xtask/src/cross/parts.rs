@@ -82,6 +82,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "tautline-timing",
         "-p",
         "tautline-core",
+        "-p",
+        "tautline-host",
         "--lib",
         "--no-fail-fast",
     ]);
