@@ -28,12 +28,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-config",
             "tautline-observe",
             "tautline-policy",
-            "tautline-names",
         ],
     ),
-    ("crates/abi", &["tautline-core", "tautline-io"]),
+    ("crates/host", &["tautline-core", "tautline-io", "tautline-names", "tautline-queue"]),
+    ("crates/abi", &["tautline-core", "tautline-host", "tautline-io"]),
     ("crates/libzmq", &["tautline-abi"]),
-    ("crates/tautline", &["tautline-core"]),
+    ("crates/tautline", &["tautline-core", "tautline-host"]),
     ("crates/bridge", &["tautline", "tautline-names"]),
     (
         "crates/cli",
@@ -63,7 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-testkit",
         ],
     ),
-    ("bindings/node", &["tautline-core"]),
+    ("bindings/node", &["tautline-core", "tautline-host"]),
     ("bindings/python", &["tautline", "tautline-abi", "tautline-core"]),
 ];
 

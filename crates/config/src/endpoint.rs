@@ -47,6 +47,9 @@ pub trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
+/// Scheme of a name.
+const NAME: &str = "name";
+
 /// An endpoint to bind or to connect to.
 #[derive(Debug)]
 pub enum Endpoint {
@@ -57,8 +60,7 @@ pub enum Endpoint {
     /// `udp://`: an address; never empty. The socket parses it later, if its type supports
     /// datagrams.
     Datagram(String),
-    /// `name://`: a name whose endpoints a directory knows; never empty.
-    #[cfg(feature = "names")]
+    /// `name://`: a name whose endpoints the host resolves; never empty.
     Name(String),
 }
 
@@ -82,8 +84,7 @@ impl Endpoint {
             "wss" => Endpoint::stream::<WsEndpoint>("wss", address),
             #[cfg(feature = "tls")]
             "tls+tcp" => Endpoint::stream::<TcpEndpoint>("tls+tcp", address),
-            #[cfg(feature = "names")]
-            "name" => Ok(Endpoint::Name(address.to_owned())),
+            NAME => Ok(Endpoint::Name(address.to_owned())),
             _ => Err(Error::ProtocolNotSupported),
         }
     }
@@ -98,8 +99,7 @@ impl Endpoint {
             Endpoint::Stream(scheme, _) => scheme,
             Endpoint::Inproc(_) => "inproc",
             Endpoint::Datagram(_) => "udp",
-            #[cfg(feature = "names")]
-            Endpoint::Name(_) => "name",
+            Endpoint::Name(_) => NAME,
         }
     }
 
@@ -134,8 +134,7 @@ impl fmt::Display for Endpoint {
             Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
             Endpoint::Datagram(address) => write!(f, "udp://{address}"),
-            #[cfg(feature = "names")]
-            Endpoint::Name(name) => write!(f, "name://{name}"),
+            Endpoint::Name(name) => write!(f, "{NAME}://{name}"),
         }
     }
 }

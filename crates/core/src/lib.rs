@@ -27,12 +27,11 @@
 
 mod conn;
 mod context;
-#[cfg(feature = "names")]
-mod directory;
 mod driver;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod host;
 mod idle;
 mod monitor;
 mod pattern;
@@ -42,7 +41,6 @@ pub mod poller;
 pub mod proxy;
 mod shared;
 mod socket;
-mod stderr_report;
 mod transport;
 mod version;
 mod wait;
@@ -55,7 +53,7 @@ pub use context::Context;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
 pub use pipe::Cork;
 #[doc(hidden)]
-pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
+pub use policy::{Forecast, Foreseen, ReloadedValue, certificate_faults, foresee};
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{

@@ -84,6 +84,8 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "tautline-config",
         "-p",
         "tautline-core",
+        "-p",
+        "tautline-host",
         "--lib",
         "--no-fail-fast",
     ]);

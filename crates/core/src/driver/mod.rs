@@ -12,7 +12,6 @@ mod acceptor;
 mod closing;
 mod datagram;
 mod dialer;
-#[cfg(feature = "names")]
 mod finder;
 mod handshake;
 mod heartbeat;
@@ -33,7 +32,6 @@ mod wire;
 pub(crate) use acceptor::Acceptor;
 pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::Dialer;
-#[cfg(feature = "names")]
 pub(crate) use finder::{Finder, InprocSockets, NamePath, inproc_endpoint, may_be_inproc};
 use site::Resident;
 pub(crate) use site::Site;

@@ -1,11 +1,9 @@
 //! bind, connect, unbind and disconnect (zmq_bind(3) and related calls).
 
 use super::Socket;
-#[cfg(feature = "names")]
 use super::names::{NameBinding, bind_name, connect_name, disconnect_paths};
 use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
-#[cfg(feature = "names")]
 use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site};
 use crate::endpoint::Endpoint;
@@ -32,10 +30,8 @@ pub(super) enum EndpointKind {
     /// The pipe to an endpoint for datagrams, and the endpoint.
     Datagram(PipeId, Arc<DatagramPort>),
     /// A bound name. The endpoints that were bound for it have their own entries.
-    #[cfg(feature = "names")]
     BoundName(Box<NameBinding>),
     /// A connected name.
-    #[cfg(feature = "names")]
     ConnectedName(Arc<Finder>),
 }
 
@@ -46,16 +42,13 @@ impl EndpointEntry {
             EndpointKind::Bound(_) | EndpointKind::InprocBound => true,
             EndpointKind::Connected(_) | EndpointKind::InprocConnected(_) => false,
             EndpointKind::Datagram(_, port) => port.receives(),
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => true,
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(_) => false,
         };
         *self.given == *given && is_bound == bound
     }
 
     /// The finder of a connected name.
-    #[cfg(feature = "names")]
     pub(super) fn finder(&self) -> Option<&Arc<Finder>> {
         match &self.kind {
             EndpointKind::ConnectedName(finder) => Some(finder),
@@ -66,7 +59,6 @@ impl EndpointEntry {
     /// The endpoints that were bound for a bound name.
     fn parts(&self) -> &[String] {
         match &self.kind {
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(offered) => &offered.parts,
             _ => &[],
         }
@@ -114,7 +106,6 @@ impl Socket {
         parsed: &Endpoint,
         at: Result<ResolvedAddress, Error>,
     ) -> Result<(), Error> {
-        #[cfg(feature = "names")]
         if let Endpoint::Name(name) = parsed {
             return bind_name(self, endpoint, name);
         }
@@ -225,7 +216,6 @@ impl Socket {
         if let Endpoint::Inproc(name) = &parsed {
             return self.connect_inproc(endpoint, name);
         }
-        #[cfg(feature = "names")]
         if let Endpoint::Name(name) = &parsed {
             return connect_name(self, endpoint, name);
         }
@@ -390,9 +380,7 @@ impl Socket {
                 acceptor.stop(Some(linger));
                 self.end_accepted(acceptor);
             }
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => {}
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end_search()),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::InprocConnected(id) => {
@@ -474,7 +462,6 @@ impl Socket {
             EndpointKind::Bound(acceptor) => acceptor.stop(None),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(finder) => drop(finder.end_search()),
             _ => {}
         }
