@@ -18,7 +18,7 @@ use crate::simulate::scratch::Scratch;
 /// The value is divided by this number, and multiplied by it.
 const FACTOR: &str = "4";
 /// Seconds after which the tests are stopped. They take less than one.
-const WATCHDOG: &str = "60";
+const WATCHDOG: &str = "120";
 /// Exit code of `timeout` for a program that it has stopped.
 const STOPPED: i32 = 124;
 /// Folder of the constants.
@@ -113,6 +113,8 @@ fn failing_test(
             .args(options)
             .current_dir(&scratch.tree)
             .env("CARGO_TARGET_DIR", target.join("constants/target"))
+            // The tests simulate long times.
+            .env("CARGO_PROFILE_TEST_OPT_LEVEL", "2")
             .env_remove("RUSTFLAGS")
             .output()
             .map_err(|error| format!("cargo: {error}"))
