@@ -62,9 +62,12 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     let writes = arguments.contains(&"--write");
     let wanted: Vec<&str> = arguments.iter().copied().filter(|word| *word != "--write").collect();
     let scratch = Scratch::new(root, target, "constants");
+    let table = fs::read_to_string(root.join(TABLE)).unwrap_or_default();
     let (mut text, mut findings) = (HEAD.to_owned(), Vec::new());
     for constant in constants(root) {
         if !wanted.is_empty() && !wanted.contains(&constant.name.as_str()) {
+            let before = table.lines().find(|line| line.starts_with(&format!("{}:", constant.name)));
+            text.extend(before.into_iter().flat_map(|line| [line, "\n"]));
             continue;
         }
         let tests = ["/", "*"].map(|operator| failing_test(root, &scratch, target, &constant, operator));
@@ -80,7 +83,7 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
             findings.push(format!("{}: no test holds {}", constant.path, constant.name));
         }
     }
-    if writes && wanted.is_empty() {
+    if writes {
         if let Err(error) = fs::write(root.join(TABLE), text) {
             findings.push(format!("{TABLE}: {error}"));
         }
@@ -102,11 +105,15 @@ fn failing_test(
 ) -> Result<Option<String>, String> {
     scratch.restore_except(|name| name == constant.path)?;
     let text = fs::read_to_string(root.join(&constant.path)).map_err(|error| error.to_string())?;
-    let changed = format!("({}) {operator} {FACTOR};", constant.value);
-    scratch.write(
-        &constant.path,
-        text.replacen(&format!("{};", constant.value), &changed, 1).as_bytes(),
-    )?;
+    let declared = format!("const {}: ", constant.name);
+    let value = format!(" = {};", constant.value);
+    let changed = format!(" = ({}) {operator} {FACTOR};", constant.value);
+    let change = |line: &str| match line.contains(&declared) {
+        true => line.replacen(&value, &changed, 1),
+        false => line.to_owned(),
+    };
+    let text: Vec<String> = text.lines().map(change).collect();
+    scratch.write(&constant.path, text.join("\n").as_bytes())?;
     let cargo = |command: &mut Command, options: &[&str]| {
         command
             .args(["test", "--package", "tautline-timing", "--lib"])

@@ -36,8 +36,6 @@ use crate::rules::{Rule, is_disabled};
 use tautline_mem::sync::atomic::AtomicU64;
 use tautline_mem::sync::atomic::Ordering::Relaxed;
 
-/// Number of looks between two yields.
-pub const CHECKS_PER_YIELD: u32 = 8;
 /// After this many unsuccessful spins in a row, the next one is expected to fail.
 /// `MAX_FAILED_SPINS` limits the count.
 const FAILED_SPINS_LIMIT: u32 = 4;
