@@ -19,6 +19,7 @@ mod cycles;
 mod layers;
 mod lex;
 mod link;
+mod placement;
 mod prose;
 mod relaxed;
 mod scan;
@@ -102,6 +103,7 @@ fn check(root: &Path) -> ExitCode {
         report("crate graph", &crates::check(root)),
         report("module layers", &layers::check(root)),
         report("file sizes", &sizes::check(root)),
+        report("places of modules and tests", &placement::check(root)),
         report("type sizes and branches", &types::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
         report("relaxed accesses", &relaxed::check(root)),

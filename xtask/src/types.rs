@@ -21,7 +21,7 @@ const SWITCHES: [(&str, &[&str]); 2] = [
             "proto/src/socket_type.rs",
             "config/src/options/type_info.rs",
             "config/src/options/table.rs",
-            "core/src/pattern/mod.rs",
+            "core/src/pattern.rs",
             "tautline/src/kind.rs",
         ],
     ),

@@ -13,6 +13,8 @@ use std::fmt;
 
 use crate::error::Error;
 
+mod check;
+mod grammar;
 mod ipc;
 mod tcp;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod udp;
 mod vsock;
 mod ws;
 
+pub use check::{EndpointError, assert_valid, check};
 pub use ipc::IpcEndpoint;
 pub use tcp::{Host, HostPort, TcpEndpoint};
 pub use udp::UdpEndpoint;
@@ -69,7 +72,7 @@ impl Endpoint {
     /// or for an address without any valid meaning; `Error::ProtocolNotSupported` for a transport
     /// that this build does not have; `Error::NameTooLong` for a path beyond the system's limit.
     pub fn parse(text: &str) -> Result<Endpoint, Error> {
-        let (scheme, address) = text.split_once("://").ok_or(Error::Invalid)?;
+        let (scheme, address) = grammar::split_scheme(text).ok_or(Error::Invalid)?;
         if scheme.is_empty() || address.is_empty() {
             return Err(Error::Invalid);
         }

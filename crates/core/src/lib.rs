@@ -59,6 +59,9 @@ pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
     Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
 };
+#[doc(hidden)]
+pub use tautline_config::endpoint::assert_valid as assert_endpoint;
+pub use tautline_config::endpoint::{EndpointError, check as check_endpoint};
 pub use tautline_config::error::Error;
 pub use tautline_config::options::{option_fault, option_name, option_read_fault};
 pub use tautline_io::errno::error as system_error;

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::Address;
+use super::grammar::{decimal, split_port, split_source};
 use crate::error::Error;
 
 /// A TCP address to bind or connect to.
@@ -62,7 +63,7 @@ impl Address for TcpEndpoint {
     /// either part, for a port that is neither a wildcard nor 1 to 65535, for an empty zone, and
     /// for more than two parts.
     fn parse(address: &str) -> Result<TcpEndpoint, Error> {
-        let (source, target) = match address.split_once(';') {
+        let (source, target) = match split_source(address) {
             Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
             Some((source, target)) => (Some(HostPort::parse(source)?), target),
             None => (None, address),
@@ -90,7 +91,7 @@ impl Address for TcpEndpoint {
 
 impl HostPort {
     pub(super) fn parse(text: &str) -> Result<HostPort, Error> {
-        let (host, port) = text.rsplit_once(':').ok_or(Error::Invalid)?;
+        let (host, port) = split_port(text).ok_or(Error::Invalid)?;
         Ok(HostPort { host: Host::parse(host)?, port: Port::parse(port)? })
     }
 }
@@ -138,8 +139,8 @@ impl Port {
         let text = text.trim_start();
         let text = text.strip_prefix('+').unwrap_or(text);
         let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-        match u16::from_str(&text[..end]) {
-            Ok(number) if number > 0 => Ok(Port::Number(number)),
+        match decimal(&text[..end]).map(u16::try_from) {
+            Some(Ok(number)) if number > 0 => Ok(Port::Number(number)),
             _ => Err(Error::Invalid),
         }
     }

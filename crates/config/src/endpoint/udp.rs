@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::grammar::split_source;
 use super::{Host, HostPort};
 use crate::error::Error;
 
@@ -19,7 +20,7 @@ impl UdpEndpoint {
     /// Parses the part after `://`. Returns `Error::Invalid` without a port, for a port that is not
     /// a number, and for an empty part.
     pub fn parse(address: &str) -> Result<UdpEndpoint, Error> {
-        let (interface, target) = match address.split_once(';') {
+        let (interface, target) = match split_source(address) {
             Some((interface, target)) => (Some(Host::parse(interface)?), target),
             None => (None, address),
         };

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Address;
+use super::grammar::split_path;
 use super::tcp::TcpEndpoint;
 use crate::error::Error;
 
@@ -20,7 +21,7 @@ impl Address for WsEndpoint {
     /// Parses `host:port/path`. Returns `Error::Invalid` as for `tcp`, and for a path with
     /// characters that are not allowed in a URL.
     fn parse(address: &str) -> Result<WsEndpoint, Error> {
-        let (tcp, path) = address.split_at(address.find('/').unwrap_or(address.len()));
+        let (tcp, path) = split_path(address);
         if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::Invalid);
         }
