@@ -34,7 +34,6 @@ mod room;
 mod route;
 mod topic_access;
 mod traffic;
-mod unqueued;
 mod upkeep;
 mod wake_rule;
 
@@ -57,6 +56,7 @@ pub(crate) use wake_rule::WakeRule;
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
+use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
 use tautline_queue::{COPIED, FrameHead, LatestMessage, SHORT};
@@ -151,10 +151,16 @@ impl Pipe {
     /// returns `None`, `recv` may still find a part.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
         let len = match target {
-            Target::Buffer(buffer) => self.recv_last_into(buffer)?,
-            Target::Message(message) => self.recv_last_message(message)?,
+            Target::Buffer(buffer) => reader.read_last_into(buffer)?,
+            Target::Message(message) => {
+                let len = reader.read_last(message)?;
+                message.replace_metadata(self.incoming.metadata.as_ref());
+                len
+            }
         };
+        self.record_receipt();
         Some(Delivered { len, more: false })
     }
 
@@ -165,20 +171,42 @@ impl Pipe {
         if !self.can_recv() {
             return Ok(None);
         }
-        let Some(received) = self.incoming.recv(target)? else {
-            return Ok(self.incoming.recv_unqueued(&self.peer, target));
+        let Incoming { store: Store::Queue(reader), metadata, .. } = &mut self.incoming else {
+            return Ok(self.incoming.recv_unqueued(target));
         };
-        self.record_receipt();
-        Ok(Some(received))
+        loop {
+            let head = match target {
+                Target::Buffer(buffer) => reader.read_into(buffer),
+                Target::Message(message) => {
+                    let head = reader.read_message(message)?;
+                    if head.is_some() {
+                        message.replace_metadata(metadata.as_ref());
+                    }
+                    head
+                }
+            };
+            let Some(FrameHead { len, flags }) = head else {
+                return Ok(self.incoming.recv_unqueued(target));
+            };
+            if flags & frame::COMMAND == 0 {
+                self.record_receipt();
+                return Ok(Some(Delivered { len, more: flags & frame::MORE != 0 }));
+            }
+        }
     }
 
     /// Drops the message at the front: its next part and all following parts up to the last one.
     pub(crate) fn skip_message(&mut self) {
-        if !self.incoming.skip_message() {
-            // The next part is the newest message (ZMQ_CONFLATE), or a message of this library
-            // about the peer.
-            let _ = self.recv(&mut Target::Buffer(&mut []));
+        while let Store::Queue(reader) = &mut self.incoming.store
+            && let Some(head) = reader.skip()
+        {
+            if head.flags & (frame::COMMAND | frame::MORE) == 0 {
+                return;
+            }
         }
+        // The next part is the newest message (ZMQ_CONFLATE), or a message of this library about
+        // the peer.
+        let _ = self.recv(&mut Target::Buffer(&mut []));
     }
 }
 
@@ -207,7 +235,15 @@ impl Pipe {
     /// Receives the next frame of any kind, a message part or a command. Used by `Pipes::recv_any`
     /// and by tests at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
-        self.incoming.recv_any(&self.outgoing.link, message)
+        let Store::Queue(reader) = &mut self.incoming.store else { return Ok(None) };
+        let Some(head) = reader.read_message(message)? else {
+            if self.incoming.lean {
+                self.incoming.release_memory(&self.outgoing.link);
+            }
+            return Ok(None);
+        };
+        message.replace_metadata(self.incoming.metadata.as_ref());
+        Ok(Some(head))
     }
 
     /// Appends and publishes the last part of a message, if the part is shorter than `COPIED` and
@@ -301,7 +337,7 @@ impl Pipe {
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
         // The peer waits for this message if it has sent messages and all of them are read.
-        let reply = self.outgoing.received_since_send && self.incoming.is_drained();
+        let reply = self.outgoing.received_since_send && !self.incoming.has_more();
         self.outgoing.flush_by_rule(len, reply, patient);
     }
 

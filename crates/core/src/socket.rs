@@ -40,7 +40,7 @@ use crate::error::Error;
 use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::pattern::{Received, Routed, Sent};
-use crate::pipe::{Body, Part, Pipe, PipeId, SocketPipes, Target};
+use crate::pipe::{Body, Delivered, Part, PipeId, SocketPipes, Target};
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
@@ -280,9 +280,10 @@ impl Socket {
     /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        match self.recv_by_route(|pipe| pipe.recv_last_into(buffer)) {
+        let mut target = Target::Buffer(buffer);
+        match self.recv_by_route(&mut target) {
             Some(len) => Ok(len),
-            None => self.recv_part(Target::Buffer(buffer), flags),
+            None => self.recv_part(target, flags),
         }
     }
 
@@ -293,19 +294,20 @@ impl Socket {
     /// The errors of [`Socket::recv`].
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        match self.recv_by_route(|pipe| pipe.recv_last_message(message)) {
+        let mut target = Target::Message(message);
+        match self.recv_by_route(&mut target) {
             Some(len) => Ok(len),
-            None => self.recv_part(Target::Message(message), flags),
+            None => self.recv_part(target, flags),
         }
     }
 
     /// Receives the last part of a message by the current route, if the part is available.
     #[inline(always)]
-    fn recv_by_route(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
+    fn recv_by_route(&mut self, target: &mut Target<'_>) -> Option<usize> {
         if self.inbox.has_pending() {
             return None;
         }
-        let len = self.pattern.routes.recv(&mut self.pipes, take)?;
+        let Delivered { len, .. } = self.pattern.routes.recv(&mut self.pipes, target)?;
         self.receive_more = false;
         self.received = self.received.wrapping_add(1);
         Some(len)

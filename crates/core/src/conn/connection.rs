@@ -108,7 +108,7 @@ pub(crate) struct Connection {
     /// Index of the connection in the read set.
     pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
     /// True if reading has stopped at the receive high-water mark.
-    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `found_empty`.
+    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `can_recv_now`.
     /// True after the peer was seen to send no further bytes.
     ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.

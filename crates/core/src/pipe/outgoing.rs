@@ -4,7 +4,7 @@
 use super::errands::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
-use super::unqueued::MessageCounts;
+use super::traffic::MessageCounts;
 use super::{Body, Link, Part, Store};
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;

@@ -56,17 +56,9 @@ impl Pipe {
     /// Adds a message about the peer, which is received after all messages that the peer has sent.
     /// If there is no memory for it, counts it as dropped.
     pub(crate) fn queue_event_message(&mut self, body: &[u8]) {
-        if !self.incoming.queue_event_message(body) {
-            self.outgoing.count_dropped();
-        }
-    }
-
-    /// Called when the owner has taken `News::Readable`, so that the link announces the next
-    /// messages again.
-    pub(crate) fn rearm_readable(&self) {
-        if let Link::Wire(connection) = &self.outgoing.link {
-            connection.acknowledge_readable();
-        }
+        let Some(mut message) = Message::try_from_slice(body) else { return self.outgoing.count_dropped() };
+        message.set_metadata(self.incoming.metadata.clone());
+        self.incoming.unqueued.get_or_insert_default().event_messages.push_back(message);
     }
 
     /// Marks the pipe as one of many: its queues hold no memory while they are empty.
@@ -124,27 +116,6 @@ impl Pipe {
                 None
             }
         }
-    }
-
-    /// Receives the next part into a buffer, if the part is the last of its message and known to be
-    /// available. Returns the length of the part. For `Routes`.
-    #[inline(always)]
-    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.incoming.store else { return None };
-        let len = reader.read_last_into(buffer)?;
-        self.record_receipt();
-        Some(len)
-    }
-
-    /// Receives the next part into a message, if the part is the last of its message and known to
-    /// be available. Returns the length of the part. For `Routes`.
-    #[inline(always)]
-    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.incoming.store else { return None };
-        let len = reader.read_last(message)?;
-        message.replace_metadata(self.incoming.metadata.as_ref());
-        self.record_receipt();
-        Some(len)
     }
 
     /// Prefetches the fields of a pipe that sending touches. Does not access the slot.

@@ -61,7 +61,9 @@ impl Socket {
             News::Readable(token) => {
                 let id = PipeId(token);
                 if let Some(pipe) = self.pipes.get(id) {
-                    pipe.rearm_readable();
+                    if let Some(connection) = pipe.connection() {
+                        connection.acknowledge_readable();
+                    }
                     self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
                 }
             }

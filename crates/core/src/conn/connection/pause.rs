@@ -46,7 +46,7 @@ impl Connection {
             any |= published;
             self.paused.store(true, Relaxed);
             // Store the note, then load the credit. The owner gives credit, then looks for the note
-            // (`Incoming::found_empty`).
+            // (`Incoming::can_recv_now`).
             fence(SeqCst);
             if intake.is_full() {
                 return ReadOutcome::Full { published: any };
