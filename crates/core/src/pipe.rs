@@ -16,13 +16,11 @@
 mod address_cache;
 mod broadcast;
 mod broadcasts;
-mod conflate;
 mod cork;
 mod errands;
 mod flush;
 mod follow;
 mod incoming;
-mod link;
 mod outgoing;
 mod pace;
 mod part;
@@ -41,8 +39,7 @@ pub(crate) use broadcast::{Broadcast, LARGE};
 pub use cork::Cork;
 pub(crate) use errands::PipesShared;
 use incoming::Incoming;
-use link::Link;
-use outgoing::Outgoing;
+use outgoing::{Link, Outgoing};
 pub(crate) use part::{Body, Delivered, Part, Target};
 pub(crate) use peer::Peer;
 pub(crate) use pipes::{Pipes, SocketPipes};
@@ -117,10 +114,22 @@ impl Pipe {
     }
 
     /// Sends a command frame (a subscription), which does not count against the high-water mark.
-    /// Must not be called within a message.
+    /// Must not be called within a message. If there is no memory for it, the connection ends: the
+    /// next session begins with all the state that the peer must know.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
-        if self.outgoing.put_command(body) {
-            self.handle_publication(body.len(), false);
+        let Outgoing { link, store: Store::Queue(writer), ended: false, .. } = &mut self.outgoing else {
+            return;
+        };
+        if matches!(link, Link::Inproc(end) if end.refuses_commands()) {
+            return;
+        }
+        match (writer.append(frame::COMMAND, body), link) {
+            (Ok(()), _) => {
+                writer.publish_uncounted();
+                self.handle_publication(body.len(), false);
+            }
+            (Err(_), Link::Wire(connection)) => connection.lose_unsendable(),
+            (Err(_), Link::Inproc(_)) => writer.count_dropped(1),
         }
     }
 }
@@ -214,7 +223,7 @@ impl Pipe {
 impl Pipe {
     /// True if the peer is gone.
     pub(crate) fn has_ended(&self) -> bool {
-        self.outgoing.ended || self.outgoing.link.is_closed()
+        self.outgoing.ended || self.inproc_end().is_some_and(InprocEnd::is_closed)
     }
 
     /// True if the peer is another socket of this program, or a datagram endpoint.
@@ -293,20 +302,11 @@ impl Pipe {
     #[inline(never)]
     fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let len = part.bytes().len();
-        if len >= THROUGH_LEAST && !part.more && self.outgoing.writes_through(part) {
-            return self.send_through(part);
+        if len >= THROUGH_LEAST && !part.more && self.try_write_through(part)? {
+            return Ok(());
         }
         if self.outgoing.put(part)? {
             self.handle_publication(len, part.patient);
-        }
-        Ok(())
-    }
-
-    /// Sends a large message directly from the caller's buffer.
-    #[cold]
-    fn send_through(&mut self, part: &Part<'_>) -> Result<(), NoMemory> {
-        if self.outgoing.write_through(part)? {
-            self.flush_by_rule(part.bytes().len(), part.patient);
         }
         Ok(())
     }
@@ -332,13 +332,6 @@ impl Pipe {
                 }
             }
         }
-    }
-
-    #[inline(never)]
-    fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        // The peer waits for this message if it has sent messages and all of them are read.
-        let reply = self.outgoing.received_since_send && !self.incoming.has_more();
-        self.outgoing.flush_by_rule(len, reply, patient);
     }
 
     /// Called after a part was read.

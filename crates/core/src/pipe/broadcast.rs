@@ -17,7 +17,7 @@
 //! ([`Broadcast::detach_all`]).
 
 use super::room::{count_miss, surely_misses};
-use super::{Pipe, PipeId, Pipes};
+use super::{Link, Pipe, PipeId, Pipes, Store};
 use crate::conn::{Connection, Flushed, LogReaders};
 use tautline_io::clock;
 use tautline_proto::frame;
@@ -104,7 +104,7 @@ impl Broadcast {
 
     /// True if a pipe may be a member: it is a connection with a queue, and could follow a log.
     pub(crate) fn can_join(pipe: &mut Pipe) -> bool {
-        pipe.outgoing.may_follow()
+        matches!((&pipe.outgoing.link, &pipe.outgoing.store), (Link::Wire(_), Store::Queue(_)))
     }
 
     /// Adds a member, from the next message on.

@@ -1,6 +1,6 @@
 //! The broadcasts of a socket, by their numbers.
 
-use super::{Broadcast, PipeId, Pipes};
+use super::{Broadcast, PipeId, Pipes, Store};
 
 /// The broadcasts of a socket, by number. A broadcast exists while it has members.
 pub(super) type Broadcasts = Vec<Option<Box<Broadcast>>>;
@@ -15,7 +15,11 @@ impl Pipes {
     /// all its unsent messages and gives credit in steps.
     pub(crate) fn continue_in_queue(&mut self, pipe: PipeId, parts: &[u8]) -> bool {
         let Some(pipe) = self.get(pipe).filter(|pipe| !pipe.has_ended()) else { return false };
-        parts.is_empty() || pipe.outgoing.begin_encoded(parts)
+        let out = &mut pipe.outgoing;
+        let (false, Store::Queue(writer)) = (parts.is_empty(), &mut out.store) else { return true };
+        out.in_message = writer.append_encoded(parts).is_ok();
+        writer.count_dropped(u64::from(!out.in_message));
+        out.in_message
     }
 
     /// Calls `f` with a broadcast and the pipes. If the broadcast does not exist yet, it has no

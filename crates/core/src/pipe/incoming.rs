@@ -9,7 +9,7 @@ use tautline_queue::message::{Message, Metadata};
 use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::SeqCst;
 use tautline_queue::sync::atomic::fence;
-use tautline_queue::{FrameHead, FrameReader, LatestMessage};
+use tautline_queue::{FrameHead, FrameReader};
 
 /// Messages received from a pipe beside its queue. Most pipes have none.
 #[derive(Default)]
@@ -31,11 +31,6 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(store: Result<FrameReader, Arc<LatestMessage>>) -> Self {
-        Incoming { store: store.into(), metadata: None, unqueued: None, lean: false }
-    }
-
     /// True if a whole message can be received, after a look at the queue. If the queue is empty,
     /// notifies a peer that waits for it.
     #[inline(never)]

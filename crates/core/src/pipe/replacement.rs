@@ -73,7 +73,8 @@ impl Pipes {
         if pipe.outgoing.ended {
             return;
         }
-        pipe.outgoing.end();
+        pipe.outgoing.ended = true;
+        pipe.outgoing.rollback();
         let farewell = self.options.effective_disconnect_msg();
         if !farewell.is_empty() && !pipe.peer.connected_here {
             pipe.queue_event_message(farewell);
