@@ -14,10 +14,7 @@
 //! the `pub(crate)` methods of the halves. The methods of `Pipe` for the socket are in `upkeep`.
 
 mod address_cache;
-mod broadcast;
-mod broadcasts;
-mod cork;
-mod errands;
+mod deferred;
 mod flush;
 mod follow;
 mod incoming;
@@ -35,14 +32,13 @@ mod traffic;
 mod upkeep;
 mod wake_rule;
 
-pub(crate) use broadcast::{Broadcast, LARGE};
-pub use cork::Cork;
-pub(crate) use errands::PipesShared;
+pub use deferred::Cork;
+pub(crate) use deferred::PipesShared;
 use incoming::Incoming;
 use outgoing::{Link, Outgoing};
-pub(crate) use part::{Body, Delivered, Part, Target};
+pub(crate) use part::{Body, Delivered, LARGE, Part, Target};
 pub(crate) use peer::Peer;
-pub(crate) use pipes::{Pipes, SocketPipes};
+pub(crate) use pipes::{Broadcast, Pipes, SocketPipes};
 pub(crate) use probe::PipeProbe;
 pub(crate) use room::OnFull;
 pub(crate) use route::{Route, Routes};

@@ -1,7 +1,7 @@
 //! The outgoing half of a pipe: sent messages go into its queue, and from there to the peer by the
 //! flush rule.
 
-use super::errands::DeferredWork;
+use super::deferred::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
 use super::traffic::MessageCounts;

@@ -1,6 +1,6 @@
 //! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
-use super::errands::DeferredWork;
+use super::deferred::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId, Store};
