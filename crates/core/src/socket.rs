@@ -9,8 +9,6 @@ mod datagrams;
 mod endpoints;
 mod explain;
 mod monitor;
-#[cfg(feature = "names")]
-mod names;
 mod news;
 mod options;
 mod peer_list;

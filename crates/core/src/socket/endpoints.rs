@@ -1,8 +1,11 @@
 //! bind, connect, unbind and disconnect (zmq_bind(3) and related calls).
 
-use super::Socket;
 #[cfg(feature = "names")]
-use super::names::{NameBinding, bind_name, connect_name, disconnect_paths};
+pub(super) mod names;
+
+#[cfg(feature = "names")]
+use self::names::{NameBinding, bind_name, connect_name, disconnect_paths};
+use super::Socket;
 use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
 #[cfg(feature = "names")]

@@ -90,7 +90,7 @@ impl Socket {
             }
             News::LockRequested => {}
             #[cfg(feature = "names")]
-            News::NameChanged => super::names::disconnect_moved(self),
+            News::NameChanged => super::endpoints::names::disconnect_moved(self),
             News::TapsChanged => self.update_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::PeerBound(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
