@@ -314,7 +314,7 @@ impl Pipe {
         out.in_message = false;
         match &out.link {
             Link::Wire(connection) => {
-                if out.flush.count() || connection.take_hint() {
+                if out.flush.count() || connection.hint.take() {
                     self.flush_by_rule(len, patient);
                 }
                 self.outgoing.received_since_send = false;

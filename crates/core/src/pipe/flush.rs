@@ -19,7 +19,7 @@ const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 /// releases its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
-        Store::Queue(writer) if lean => connection.flush_and_release_memory(writer),
+        Store::Queue(writer) if lean => connection.flush_some(u64::MAX, Some(writer), &mut 0),
         _ => connection.try_flush(),
     }
 }
@@ -200,11 +200,11 @@ impl Outgoing {
             return false;
         }
         if !connection.sweep_mark.is_set() {
-            if !crowd::should_continue(clock::ticks(), connection.sweeper_is_idle()) {
+            if !crowd::should_continue(clock::ticks(), connection.io.sweeper_is_idle()) {
                 return false;
             }
-            if let Some(round) = connection.leave_to_sweep() {
-                crowd::record_mark(round);
+            if connection.sweep_mark.set() {
+                crowd::record_mark(connection.io.write_soon(connection));
             }
         }
         self.flush.record_sweep();
@@ -222,7 +222,7 @@ impl Outgoing {
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
-            connection.flush_and_release_memory(writer);
+            connection.flush_some(u64::MAX, Some(writer), &mut 0);
         }
     }
 

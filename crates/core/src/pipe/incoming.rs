@@ -48,7 +48,7 @@ impl Incoming {
                 // it in the opposite order.
                 fence(SeqCst);
                 if connection.is_paused() {
-                    connection.resume();
+                    connection.io.resume(connection);
                 }
                 if self.lean {
                     self.release_memory(link);

@@ -54,7 +54,7 @@ impl Pipes {
     fn read_now(&mut self, id: PipeId) -> bool {
         let Some(pipe) = self.get(id).filter(|pipe| !pipe.outgoing.ended) else { return false };
         let Some(connection) = pipe.connection().cloned() else { return false };
-        match connection.read_now() {
+        match connection.io.read_now(&connection) {
             ControlFlow::Continue(came) => came,
             ControlFlow::Break(()) => {
                 // A peer that this socket has connected to may reconnect.

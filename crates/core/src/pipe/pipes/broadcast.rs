@@ -274,7 +274,7 @@ impl Broadcast {
             let Some((connection, progress)) = pipe.outgoing.follow(log, hint) else {
                 return true;
             };
-            let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io_side()));
+            let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io.clone()));
             herd.add(connection.clone());
             followers.push(Follower { pipe: id, connection, progress, limit: 0 });
             false
