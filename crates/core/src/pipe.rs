@@ -52,7 +52,7 @@ use crate::error::NoMemory;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
-use tautline_queue::{COPIED, FrameHead, LatestMessage, SHORT};
+use tautline_queue::{COPIED, FrameHead, FrameWriter, LatestMessage, SHORT};
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -258,36 +258,36 @@ impl Pipe {
         if bytes.len() >= SHORT {
             return self.try_send_medium(bytes, patient);
         }
-        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
-        let is_appended = writer.append_short(0, bytes);
-        if is_appended {
-            writer.publish();
-            self.handle_publication(bytes.len(), patient);
-        }
-        is_appended
+        self.try_send_last(bytes.len(), patient, |writer| writer.append_short(0, bytes))
     }
 
     /// Does the work of `try_send_short` for bodies of at least `SHORT` bytes. A separate function,
     /// so that short bodies need fewer registers.
     #[inline(never)]
     fn try_send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
-        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
-        let is_appended = writer.append_medium(0, bytes);
-        if is_appended {
-            writer.publish();
-            self.handle_publication(bytes.len(), patient);
-        }
-        is_appended
+        self.try_send_last(bytes.len(), patient, |writer| writer.append_medium(0, bytes))
     }
 
     /// Sends a last part whose body is short or travels by reference to an inproc peer. Returns
     /// false, and changes nothing, for any other body or if there is no contiguous memory.
     #[inline(always)]
     fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
+        self.try_send_last(message.len(), patient, |writer| {
+            writer.append_parcel(0, message)
+                || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes))
+        })
+    }
+
+    /// Publishes the last part of a message, of `len` bytes, if `append` has appended it.
+    #[inline(always)]
+    fn try_send_last(
+        &mut self,
+        len: usize,
+        patient: bool,
+        append: impl FnOnce(&mut FrameWriter) -> bool,
+    ) -> bool {
         let Store::Queue(writer) = &mut self.outgoing.store else { return false };
-        let len = message.len();
-        let is_appended = writer.append_parcel(0, message)
-            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
+        let is_appended = append(writer);
         if is_appended {
             writer.publish();
             self.handle_publication(len, patient);
@@ -295,13 +295,31 @@ impl Pipe {
         is_appended
     }
 
+    /// Sends a part that `try_send_short` did not send.
     #[inline(never)]
     fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let len = part.bytes().len();
         if len >= THROUGH_LEAST && !part.more && self.try_write_through(part)? {
             return Ok(());
         }
-        if self.outgoing.put(part)? {
+        let out = &mut self.outgoing;
+        let Store::Queue(writer) = &mut out.store else { return out.put_conflated(part) };
+        let flags = if part.more { frame::MORE } else { 0 };
+        match (&mut part.body, &out.link) {
+            (Body::Borrowed(bytes), _) => writer.append(flags, bytes)?,
+            // A message that cannot be sent now stays in the application's memory, which is freed
+            // when it is sent: programs rely on that.
+            (Body::Owned(message), Link::Wire(connection))
+                if message.is_foreign() && !connection.is_linked() =>
+            {
+                writer.append_kept(flags, message)?;
+            }
+            (Body::Owned(message), _) => writer.append_message(flags, message)?,
+        }
+        if part.more {
+            out.in_message = true;
+        } else {
+            writer.publish();
             self.handle_publication(len, part.patient);
         }
         Ok(())

@@ -10,7 +10,6 @@ use crate::conn::Connection;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use std::mem::offset_of;
-use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
 use tautline_queue::{FrameWriter, Progress};
@@ -55,35 +54,9 @@ impl Outgoing {
     /// End of the fields that each message touches, except for the beginning of the flush rule.
     pub(super) const HOT_FIELDS_END: usize = offset_of!(Outgoing, flush);
 
-    /// Appends one part. Returns true if it was the last part of its message. The message is then
-    /// published in the queue and must still be written.
-    #[inline(always)]
-    pub(super) fn put(&mut self, part: &mut Part<'_>) -> Result<bool, NoMemory> {
-        let Store::Queue(writer) = &mut self.store else {
-            return self.put_conflated(part).map(|()| false);
-        };
-        let flags = if part.more { frame::MORE } else { 0 };
-        match &mut part.body {
-            Body::Borrowed(bytes) => writer.append(flags, bytes)?,
-            // A message that cannot be sent now stays in the application's memory, which is freed
-            // when it is sent: programs rely on that.
-            Body::Owned(message) => match &self.link {
-                Link::Wire(connection) if message.is_foreign() && !connection.is_linked() => {
-                    writer.append_kept(flags, message)?;
-                }
-                _ => writer.append_message(flags, message)?,
-            },
-        }
-        self.in_message = part.more;
-        if !part.more {
-            writer.publish();
-        }
-        Ok(!part.more)
-    }
-
     /// Replaces the waiting message by this one (ZMQ_CONFLATE). Multipart messages are not
     /// supported, as the documentation of the option says.
-    fn put_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
+    pub(super) fn put_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let Store::Slot(slot) = &self.store else { return Ok(()) };
         let message = match &mut part.body {
             Body::Borrowed(bytes) => Message::try_from_slice(bytes).ok_or(NoMemory)?,
