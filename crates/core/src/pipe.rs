@@ -52,7 +52,7 @@ use crate::error::NoMemory;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
-use tautline_queue::{COPIED, FrameHead, FrameWriter, LatestMessage, SHORT};
+use tautline_queue::{COPIED, FrameHead, LatestMessage, SHORT};
 
 /// Names a pipe of one socket, from `attach` to `detach`. Reused afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,14 +156,10 @@ impl Pipe {
     /// returns `None`, `recv` may still find a part.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
-        let Store::Queue(reader) = &mut self.incoming.store else { return None };
-        let len = match target {
-            Target::Buffer(buffer) => reader.read_last_into(buffer)?,
-            Target::Message(message) => {
-                let len = reader.read_last(message)?;
-                message.replace_metadata(self.incoming.metadata.as_ref());
-                len
-            }
+        let len = match (target, &mut self.incoming.store) {
+            (Target::Buffer(buffer), Store::Queue(reader)) => reader.read_last_into(buffer)?,
+            (Target::Message(message), _) => self.incoming.recv_last_message(message)?,
+            (_, Store::Slot(_)) => return None,
         };
         self.record_receipt();
         Some(Delivered { len, more: false })
@@ -258,36 +254,36 @@ impl Pipe {
         if bytes.len() >= SHORT {
             return self.try_send_medium(bytes, patient);
         }
-        self.try_send_last(bytes.len(), patient, |writer| writer.append_short(0, bytes))
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_short(0, bytes);
+        if is_appended {
+            writer.publish();
+            self.handle_publication(bytes.len(), patient);
+        }
+        is_appended
     }
 
     /// Does the work of `try_send_short` for bodies of at least `SHORT` bytes. A separate function,
     /// so that short bodies need fewer registers.
     #[inline(never)]
     fn try_send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
-        self.try_send_last(bytes.len(), patient, |writer| writer.append_medium(0, bytes))
+        let Store::Queue(writer) = &mut self.outgoing.store else { return false };
+        let is_appended = writer.append_medium(0, bytes);
+        if is_appended {
+            writer.publish();
+            self.handle_publication(bytes.len(), patient);
+        }
+        is_appended
     }
 
     /// Sends a last part whose body is short or travels by reference to an inproc peer. Returns
     /// false, and changes nothing, for any other body or if there is no contiguous memory.
     #[inline(always)]
     fn try_send_owned(&mut self, message: &mut Message, patient: bool) -> bool {
-        self.try_send_last(message.len(), patient, |writer| {
-            writer.append_parcel(0, message)
-                || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes))
-        })
-    }
-
-    /// Publishes the last part of a message, of `len` bytes, if `append` has appended it.
-    #[inline(always)]
-    fn try_send_last(
-        &mut self,
-        len: usize,
-        patient: bool,
-        append: impl FnOnce(&mut FrameWriter) -> bool,
-    ) -> bool {
         let Store::Queue(writer) = &mut self.outgoing.store else { return false };
-        let is_appended = append(writer);
+        let len = message.len();
+        let is_appended = writer.append_parcel(0, message)
+            || message.shorter_than(COPIED).is_some_and(|bytes| writer.append_medium(0, bytes));
         if is_appended {
             writer.publish();
             self.handle_publication(len, patient);

@@ -278,10 +278,9 @@ impl Socket {
     /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        let mut target = Target::Buffer(buffer);
-        match self.recv_by_route(&mut target) {
+        match self.recv_by_route(&mut Target::Buffer(buffer)) {
             Some(len) => Ok(len),
-            None => self.recv_part(target, flags),
+            None => self.recv_part(Target::Buffer(buffer), flags),
         }
     }
 
@@ -292,10 +291,9 @@ impl Socket {
     /// The errors of [`Socket::recv`].
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        let mut target = Target::Message(message);
-        match self.recv_by_route(&mut target) {
+        match self.recv_by_route(&mut Target::Message(message)) {
             Some(len) => Ok(len),
-            None => self.recv_part(target, flags),
+            None => self.recv_part(Target::Message(message), flags),
         }
     }
 

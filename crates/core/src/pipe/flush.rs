@@ -47,9 +47,9 @@ impl Pipe {
         if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && out.is_left_to_sweep() {
             return;
         }
-        let is_full =
-            matches!(&out.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len));
-        if out.deferred.is_corked() && !is_full {
+        if out.deferred.is_corked()
+            && !matches!(&out.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
+        {
             out.deferred.defer_flush();
             return;
         }
@@ -58,8 +58,10 @@ impl Pipe {
         }
         let (Link::Wire(connection), Store::Queue(writer)) = (&out.link, &out.store) else { return };
         let start = clock::ticks();
-        let held =
-            !reply && unwritten::is_wait_expected() && !is_full && unwritten::may_hold(connection, start);
+        let held = !reply
+            && unwritten::is_wait_expected()
+            && !is_full_write(writer.unflushed_bytes(), len)
+            && unwritten::may_hold(connection, start);
         let decision = match held {
             true => Decision::Later(Deferred::UntilWait),
             false => out.flush.decide(start, writer.unflushed_bytes(), len, reply),
