@@ -156,13 +156,30 @@ impl Pipe {
     /// returns `None`, `recv` may still find a part.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
-        let len = match (target, &mut self.incoming.store) {
-            (Target::Buffer(buffer), Store::Queue(reader)) => reader.read_last_into(buffer)?,
-            (Target::Message(message), _) => self.incoming.recv_last_message(message)?,
-            (_, Store::Slot(_)) => return None,
+        let len = match target {
+            Target::Buffer(buffer) => self.recv_last_into(buffer)?,
+            Target::Message(message) => self.recv_last_message(message)?,
         };
-        self.record_receipt();
         Some(Delivered { len, more: false })
+    }
+
+    /// Does the work of `recv_last` for a buffer. Returns the length of the part.
+    #[inline(always)]
+    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last_into(buffer)?;
+        self.record_receipt();
+        Some(len)
+    }
+
+    /// Does the work of `recv_last` for a message. Returns the length of the part.
+    #[inline(always)]
+    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last(message)?;
+        message.replace_metadata(self.incoming.metadata.as_ref());
+        self.record_receipt();
+        Some(len)
     }
 
     /// Receives the next part and skips commands. Returns `None` if there is no whole message. If

@@ -38,7 +38,7 @@ use crate::error::Error;
 use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::pattern::{Received, Routed, Sent};
-use crate::pipe::{Body, Delivered, Part, PipeId, SocketPipes, Target};
+use crate::pipe::{Body, Part, Pipe, PipeId, SocketPipes, Target};
 use crate::wait::{self, Waiter};
 use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
@@ -278,7 +278,7 @@ impl Socket {
     /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
-        match self.recv_by_route(&mut Target::Buffer(buffer)) {
+        match self.recv_by_route(|pipe| pipe.recv_last_into(buffer)) {
             Some(len) => Ok(len),
             None => self.recv_part(Target::Buffer(buffer), flags),
         }
@@ -291,7 +291,7 @@ impl Socket {
     /// The errors of [`Socket::recv`].
     #[inline(always)]
     pub fn recv_message(&mut self, message: &mut Message, flags: Flags) -> Result<usize, Error> {
-        match self.recv_by_route(&mut Target::Message(message)) {
+        match self.recv_by_route(|pipe| pipe.recv_last_message(message)) {
             Some(len) => Ok(len),
             None => self.recv_part(Target::Message(message), flags),
         }
@@ -299,11 +299,11 @@ impl Socket {
 
     /// Receives the last part of a message by the current route, if the part is available.
     #[inline(always)]
-    fn recv_by_route(&mut self, target: &mut Target<'_>) -> Option<usize> {
+    fn recv_by_route(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
         if self.inbox.has_pending() {
             return None;
         }
-        let Delivered { len, .. } = self.pattern.routes.recv(&mut self.pipes, target)?;
+        let len = self.pattern.routes.recv(&mut self.pipes, take)?;
         self.receive_more = false;
         self.received = self.received.wrapping_add(1);
         Some(len)

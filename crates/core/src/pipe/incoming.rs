@@ -65,16 +65,6 @@ impl Incoming {
         is_ready || self.has_event_messages()
     }
 
-    /// Receives the next part into a message, see `Pipe::recv_last`. Returns its length. A separate
-    /// function, so that receiving into a buffer needs fewer registers.
-    #[inline(never)]
-    pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.store else { return None };
-        let len = reader.read_last(message)?;
-        message.replace_metadata(self.metadata.as_ref());
-        Some(len)
-    }
-
     /// True if more messages are known than were received. If it returns false, other messages may
     /// still have arrived.
     #[inline(always)]

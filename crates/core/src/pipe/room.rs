@@ -130,9 +130,9 @@ impl Outgoing {
                     _ if has_room => self.high_water_mark.missed = 0,
                     Link::Wire(connection) if tries => {
                         connection.want_write();
-                        count_miss(self);
+                        self.count_miss();
                     }
-                    _ => count_miss(self),
+                    _ => self.count_miss(),
                 }
             }
         }
@@ -193,25 +193,25 @@ impl Outgoing {
             Store::Slot(_) => false,
         }
     }
-}
 
-/// True if the next message finds no room, and `OnFull::Miss` does not try to make room for it. The
-/// caller may then call `count_miss` in place of `has_room`.
-#[inline]
-pub(super) fn surely_misses(half: &mut Outgoing) -> bool {
-    match &mut half.store {
-        Store::Queue(writer) if !half.ended => {
-            !half.high_water_mark.missed.is_multiple_of(RARE_INTERVAL) && !writer.has_room()
+    /// True if the next message finds no room, and `OnFull::Miss` does not try to make room for it.
+    /// The caller may then call `count_miss` in place of `has_room`.
+    #[inline]
+    pub(super) fn surely_misses(&mut self) -> bool {
+        match &mut self.store {
+            Store::Queue(writer) if !self.ended => {
+                !self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL) && !writer.has_room()
+            }
+            _ => false,
         }
-        _ => false,
     }
-}
 
-/// Counts a message that the peer misses.
-#[inline]
-pub(super) fn count_miss(half: &mut Outgoing) {
-    half.high_water_mark.missed = half.high_water_mark.missed.wrapping_add(1);
-    if let Store::Queue(writer) = &mut half.store {
-        writer.count_dropped(1);
+    /// Counts a message that the peer misses.
+    #[inline]
+    pub(super) fn count_miss(&mut self) {
+        self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
+        if let Store::Queue(writer) = &mut self.store {
+            writer.count_dropped(1);
+        }
     }
 }

@@ -251,16 +251,21 @@ impl Routes {
         Ok(true)
     }
 
-    /// Receives the last part of a message, if it is available.
+    /// Receives the last part of a message with `take`, if it is available. Returns its length.
     #[inline(always)]
-    pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Delivered> {
-        let received = pipes.get(self.next_source)?.recv_last(target)?;
+    pub(crate) fn recv(
+        &mut self,
+        pipes: &mut Pipes,
+        take: impl FnOnce(&mut Pipe) -> Option<usize>,
+    ) -> Option<usize> {
+        let pipe = pipes.get(self.next_source)?;
+        let len = take(pipe)?;
         if pipes.receiving {
             pipes.receiving = false;
             // A name comes next, or the pattern is asked.
             self.next_source = PipeId(NO_PIPE);
         }
-        Some(received)
+        Some(len)
     }
 
     /// Receives the name before a message, if the message is available and there is memory for the

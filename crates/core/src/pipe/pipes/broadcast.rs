@@ -18,7 +18,6 @@
 
 use crate::conn::{Connection, Flushed, LogReaders};
 use crate::pipe::part::LARGE;
-use crate::pipe::room::{count_miss, surely_misses};
 use crate::pipe::{Link, Pipe, PipeId, Pipes, Store};
 use tautline_io::clock;
 use tautline_proto::frame;
@@ -188,7 +187,7 @@ impl Broadcast {
     ) -> bool {
         let mut full = |&id: &PipeId| {
             let pipe = slots.get_mut(id.0 as usize).and_then(Option::as_mut);
-            pipe.is_some_and(|pipe| surely_misses(&mut pipe.outgoing))
+            pipe.is_some_and(|pipe| pipe.outgoing.surely_misses())
         };
         let sure = self.check_in > 0
             && self.followers_take(body, send_hwm)
@@ -198,7 +197,7 @@ impl Broadcast {
             self.small_in = self.small_in.saturating_sub(1);
             for &id in &self.queued_members {
                 if let Some(Some(pipe)) = slots.get_mut(id.0 as usize) {
-                    count_miss(&mut pipe.outgoing);
+                    pipe.outgoing.count_miss();
                 }
             }
             self.log.append(body);
