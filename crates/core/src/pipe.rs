@@ -14,15 +14,10 @@
 //! the `pub(crate)` methods of the halves. The methods of `Pipe` for the socket are in `upkeep`.
 
 mod address_cache;
-mod broadcast;
-mod broadcasts;
-mod conflate;
-mod cork;
-mod errands;
+mod deferred;
 mod flush;
 mod follow;
 mod incoming;
-mod link;
 mod outgoing;
 mod pace;
 mod part;
@@ -34,19 +29,16 @@ mod room;
 mod route;
 mod topic_access;
 mod traffic;
-mod unqueued;
 mod upkeep;
 mod wake_rule;
 
-pub(crate) use broadcast::{Broadcast, LARGE};
-pub use cork::Cork;
-pub(crate) use errands::PipesShared;
+pub use deferred::Cork;
+pub(crate) use deferred::PipesShared;
 use incoming::Incoming;
-use link::Link;
-use outgoing::Outgoing;
-pub(crate) use part::{Body, Delivered, Part, Target};
+use outgoing::{Link, Outgoing};
+pub(crate) use part::{Body, Delivered, LARGE, Part, Target};
 pub(crate) use peer::Peer;
-pub(crate) use pipes::{Pipes, SocketPipes};
+pub(crate) use pipes::{Broadcast, Pipes, SocketPipes};
 pub(crate) use probe::PipeProbe;
 pub(crate) use room::OnFull;
 pub(crate) use route::{Route, Routes};
@@ -57,6 +49,7 @@ pub(crate) use wake_rule::WakeRule;
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
+use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
 use tautline_queue::{COPIED, FrameHead, LatestMessage, SHORT};
@@ -117,10 +110,22 @@ impl Pipe {
     }
 
     /// Sends a command frame (a subscription), which does not count against the high-water mark.
-    /// Must not be called within a message.
+    /// Must not be called within a message. If there is no memory for it, the connection ends: the
+    /// next session begins with all the state that the peer must know.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
-        if self.outgoing.put_command(body) {
-            self.handle_publication(body.len(), false);
+        let Outgoing { link, store: Store::Queue(writer), ended: false, .. } = &mut self.outgoing else {
+            return;
+        };
+        if matches!(link, Link::Inproc(end) if end.refuses_commands()) {
+            return;
+        }
+        match (writer.append(frame::COMMAND, body), link) {
+            (Ok(()), _) => {
+                writer.publish_uncounted();
+                self.handle_publication(body.len(), false);
+            }
+            (Err(_), Link::Wire(connection)) => connection.lose_unsendable(),
+            (Err(_), Link::Inproc(_)) => writer.count_dropped(1),
         }
     }
 }
@@ -158,6 +163,25 @@ impl Pipe {
         Some(Delivered { len, more: false })
     }
 
+    /// Does the work of `recv_last` for a buffer. Returns the length of the part.
+    #[inline(always)]
+    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last_into(buffer)?;
+        self.record_receipt();
+        Some(len)
+    }
+
+    /// Does the work of `recv_last` for a message. Returns the length of the part.
+    #[inline(always)]
+    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
+        let Store::Queue(reader) = &mut self.incoming.store else { return None };
+        let len = reader.read_last(message)?;
+        message.replace_metadata(self.incoming.metadata.as_ref());
+        self.record_receipt();
+        Some(len)
+    }
+
     /// Receives the next part and skips commands. Returns `None` if there is no whole message. If
     /// there is no memory for the part, it stays the next one. A buffer target never needs memory.
     #[inline]
@@ -165,20 +189,42 @@ impl Pipe {
         if !self.can_recv() {
             return Ok(None);
         }
-        let Some(received) = self.incoming.recv(target)? else {
-            return Ok(self.incoming.recv_unqueued(&self.peer, target));
+        let Incoming { store: Store::Queue(reader), metadata, .. } = &mut self.incoming else {
+            return Ok(self.incoming.recv_unqueued(target));
         };
-        self.record_receipt();
-        Ok(Some(received))
+        loop {
+            let head = match target {
+                Target::Buffer(buffer) => reader.read_into(buffer),
+                Target::Message(message) => {
+                    let head = reader.read_message(message)?;
+                    if head.is_some() {
+                        message.replace_metadata(metadata.as_ref());
+                    }
+                    head
+                }
+            };
+            let Some(FrameHead { len, flags }) = head else {
+                return Ok(self.incoming.recv_unqueued(target));
+            };
+            if flags & frame::COMMAND == 0 {
+                self.record_receipt();
+                return Ok(Some(Delivered { len, more: flags & frame::MORE != 0 }));
+            }
+        }
     }
 
     /// Drops the message at the front: its next part and all following parts up to the last one.
     pub(crate) fn skip_message(&mut self) {
-        if !self.incoming.skip_message() {
-            // The next part is the newest message (ZMQ_CONFLATE), or a message of this library
-            // about the peer.
-            let _ = self.recv(&mut Target::Buffer(&mut []));
+        while let Store::Queue(reader) = &mut self.incoming.store
+            && let Some(head) = reader.skip()
+        {
+            if head.flags & (frame::COMMAND | frame::MORE) == 0 {
+                return;
+            }
         }
+        // The next part is the newest message (ZMQ_CONFLATE), or a message of this library about
+        // the peer.
+        let _ = self.recv(&mut Target::Buffer(&mut []));
     }
 }
 
@@ -186,7 +232,7 @@ impl Pipe {
 impl Pipe {
     /// True if the peer is gone.
     pub(crate) fn has_ended(&self) -> bool {
-        self.outgoing.ended || self.outgoing.link.is_closed()
+        self.outgoing.ended || self.inproc_end().is_some_and(InprocEnd::is_closed)
     }
 
     /// True if the peer is another socket of this program, or a datagram endpoint.
@@ -207,7 +253,15 @@ impl Pipe {
     /// Receives the next frame of any kind, a message part or a command. Used by `Pipes::recv_any`
     /// and by tests at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<FrameHead>, NoMemory> {
-        self.incoming.recv_any(&self.outgoing.link, message)
+        let Store::Queue(reader) = &mut self.incoming.store else { return Ok(None) };
+        let Some(head) = reader.read_message(message)? else {
+            if self.incoming.lean {
+                self.incoming.release_memory(&self.outgoing.link);
+            }
+            return Ok(None);
+        };
+        message.replace_metadata(self.incoming.metadata.as_ref());
+        Ok(Some(head))
     }
 
     /// Appends and publishes the last part of a message, if the part is shorter than `COPIED` and
@@ -254,23 +308,32 @@ impl Pipe {
         is_appended
     }
 
+    /// Sends a part that `try_send_short` did not send.
     #[inline(never)]
     fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let len = part.bytes().len();
-        if len >= THROUGH_LEAST && !part.more && self.outgoing.writes_through(part) {
-            return self.send_through(part);
+        if len >= THROUGH_LEAST && !part.more && self.try_write_through(part)? {
+            return Ok(());
         }
-        if self.outgoing.put(part)? {
+        let out = &mut self.outgoing;
+        let Store::Queue(writer) = &mut out.store else { return out.put_conflated(part) };
+        let flags = if part.more { frame::MORE } else { 0 };
+        match (&mut part.body, &out.link) {
+            (Body::Borrowed(bytes), _) => writer.append(flags, bytes)?,
+            // A message that cannot be sent now stays in the application's memory, which is freed
+            // when it is sent: programs rely on that.
+            (Body::Owned(message), Link::Wire(connection))
+                if message.is_foreign() && !connection.is_linked() =>
+            {
+                writer.append_kept(flags, message)?;
+            }
+            (Body::Owned(message), _) => writer.append_message(flags, message)?,
+        }
+        if part.more {
+            out.in_message = true;
+        } else {
+            writer.publish();
             self.handle_publication(len, part.patient);
-        }
-        Ok(())
-    }
-
-    /// Sends a large message directly from the caller's buffer.
-    #[cold]
-    fn send_through(&mut self, part: &Part<'_>) -> Result<(), NoMemory> {
-        if self.outgoing.write_through(part)? {
-            self.flush_by_rule(part.bytes().len(), part.patient);
         }
         Ok(())
     }
@@ -282,7 +345,7 @@ impl Pipe {
         out.in_message = false;
         match &out.link {
             Link::Wire(connection) => {
-                if out.flush.count() || connection.take_hint() {
+                if out.flush.count() || connection.hint.take() {
                     self.flush_by_rule(len, patient);
                 }
                 self.outgoing.received_since_send = false;
@@ -296,13 +359,6 @@ impl Pipe {
                 }
             }
         }
-    }
-
-    #[inline(never)]
-    fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        // The peer waits for this message if it has sent messages and all of them are read.
-        let reply = self.outgoing.received_since_send && self.incoming.is_drained();
-        self.outgoing.flush_by_rule(len, reply, patient);
     }
 
     /// Called after a part was read.

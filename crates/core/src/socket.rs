@@ -9,7 +9,6 @@ mod datagrams;
 mod endpoints;
 mod explain;
 mod monitor;
-mod names;
 mod news;
 mod options;
 mod peer_list;

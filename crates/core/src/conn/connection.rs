@@ -81,8 +81,10 @@ pub(crate) struct Connection {
     pub(crate) kind: ConnectionKind,
     /// Options that were in force when the endpoint was bound or connected.
     pub(crate) options: Arc<Options>,
-    inbox: Arc<SocketInbox>,
-    io: Arc<dyn IoSide>,
+    /// News for the owner.
+    pub(crate) inbox: Arc<SocketInbox>,
+    /// Services of the I/O thread for this connection.
+    pub(crate) io: Arc<dyn IoSide>,
     /// The owner's name for the pipe, plus one. 0 until the owner has attached the pipe.
     token: AtomicU32,
     /// True while a `News::Readable` is on its way.
@@ -92,8 +94,9 @@ pub(crate) struct Connection {
     /// PING and PONG frames that wait for the pump. Boxed, because few connections have any.
     control: Mutex<Option<Box<Control>>>,
     has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
-    /// Set after the I/O thread has flushed: the owner's next message looks at the clock.
-    hint: Hint,
+    /// Set after the I/O thread has written queued bytes. The owner takes it after it has published
+    /// a message, and then looks at the clock.
+    pub(crate) hint: Hint,
     /// True if the owner found the queue full and may wait on ZMQ_FD for room.
     wants_room: AtomicBool, // Relaxed: fence, by `request_room` and `has_more`; the swap decides.
     /// Flush hint of the broadcast log, shared by all its readers.
@@ -108,7 +111,7 @@ pub(crate) struct Connection {
     /// Index of the connection in the read set.
     pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
     /// True if reading has stopped at the receive high-water mark.
-    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `found_empty`.
+    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `can_recv_now`.
     /// True after the peer was seen to send no further bytes.
     ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.
@@ -227,11 +230,6 @@ impl Connection {
         self.token.load(Acquire).checked_sub(1)
     }
 
-    /// Sends `news` to the owner.
-    pub(crate) fn push_news(&self, news: News) {
-        self.inbox.push(news);
-    }
-
     /// Owner: gives up this connection.
     pub(crate) fn give_up(self: &Arc<Self>) {
         self.io.clone().give_up(self.clone());
@@ -277,30 +275,19 @@ impl Connection {
         lock(&self.pump).keeps_little_unsent()
     }
 
-    /// Returns the I/O thread's services for this connection.
-    pub(crate) fn io_side(&self) -> Arc<dyn IoSide> {
-        self.io.clone()
-    }
-
     /// Writes the queued bytes. Returns `None` if another thread is writing. Does not arm write
     /// interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
-        self.flush_with(u64::MAX, None, &mut 0)
+        self.flush_some(u64::MAX, None, &mut 0)
     }
 
     /// Writes queued bytes until not much more than `most` bytes are written, and then returns
     /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`. Returns
     /// `None` if another thread is writing.
-    pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
-        self.flush_with(most, None, taken)
-    }
-
-    /// Owner: same as `try_flush`, and releases the memory of `writer` if all bytes are written.
-    pub(crate) fn flush_and_release_memory(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
-        self.flush_with(u64::MAX, Some(writer), &mut 0)
-    }
-
-    fn flush_with(
+    ///
+    /// The owner may give the `writer` of the queue, which then releases its memory if all bytes
+    /// are written.
+    pub(crate) fn flush_some(
         self: &Arc<Self>,
         most: u64,
         mut writer: Option<&mut FrameWriter>,
@@ -311,7 +298,11 @@ impl Connection {
             let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
                     let before = pump.taken.bytes;
-                    let flushed = pump.flush(most, &mut |out| self.take_control(out));
+                    let flushed = pump.flush(most, &mut |out| {
+                        if self.has_control.load(Relaxed) {
+                            self.take_control(out);
+                        }
+                    });
                     if pump.has_memory() {
                         self.through_from.store(THROUGH_MEMORY, Relaxed);
                     }
@@ -539,7 +530,7 @@ impl Connection {
             self.io.clone().granted_ttl(self.clone(), session);
         }
         if !asked.pongs.is_empty() {
-            self.send_pongs(asked.pongs);
+            self.send_control(|control| control.pongs = asked.pongs);
         }
         if asked.signs & PeerRequests::PONG != 0 {
             self.note_pong();

@@ -448,7 +448,7 @@ impl Dialer {
             && !self.options.effective_hiccup_msg().is_empty()
             && let Some(connection) = self.current()
         {
-            connection.push_news(News::Interrupted(connection.clone()));
+            connection.inbox.push(News::Interrupted(connection.clone()));
         }
         let pending = self.current().is_some_and(|connection| connection.has_pending());
         if self.is_lingering() && !pending {

@@ -71,7 +71,7 @@ impl Heartbeat {
             let mut ping = Vec::new();
             command::put_ping(&mut ping, ttl_ds(wire.options()), &[]);
             connection.note_ping();
-            connection.send_ping(ping);
+            connection.send_control(|control| control.ping = ping);
             let first = self.silence_timer == 0;
             self.unanswered.record_ping(now(), arrivals, first);
             if let (true, Some(timeout)) = (first, timeout(wire.options())) {

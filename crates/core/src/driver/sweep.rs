@@ -122,7 +122,7 @@ impl Sweep {
         let Work { connections: work, round, .. } = work;
         let mut bytes = 0;
         for Swept(connection) in work.drain(work.len().saturating_sub(RARE_INTERVAL as usize)..).rev() {
-            match connection.flush_some(MOST_BYTES, &mut bytes) {
+            match connection.flush_some(MOST_BYTES, None, &mut bytes) {
                 Some(Flushed::Drained) => connection.notify_room(),
                 Some(Flushed::NoLink | Flushed::Lost(_)) => {}
                 Some(Flushed::Blocked) => {

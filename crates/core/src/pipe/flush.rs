@@ -2,7 +2,7 @@
 //! and before the owner sleeps. (`room` writes at the high-water mark.)
 
 use super::pace::PACE_TIME;
-use super::{Body, Link, Outgoing, Part, Store};
+use super::{Body, Link, Outgoing, Part, Pipe, Store};
 use crate::conn::{Connection, Flushed, unwritten};
 use crate::error::NoMemory;
 use tautline_io::clock;
@@ -19,7 +19,7 @@ const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 /// releases its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
-        Store::Queue(writer) if lean => connection.flush_and_release_memory(writer),
+        Store::Queue(writer) if lean => connection.flush_some(u64::MAX, Some(writer), &mut 0),
         _ => connection.try_flush(),
     }
 }
@@ -30,6 +30,98 @@ pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: 
     match flushed {
         Some(Flushed::NoLink) | None => rule.record_no_write(),
         Some(flushed) => rule.record_flush(start, end, flushed == Flushed::Drained),
+    }
+}
+
+impl Pipe {
+    /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
+    /// queued.
+    #[inline(never)]
+    pub(super) fn flush_by_rule(&mut self, len: usize, patient: bool) {
+        // The peer waits for this message if it has sent messages and all of them are read.
+        let reply = self.outgoing.received_since_send && !self.incoming.has_more();
+        let out = &mut self.outgoing;
+        // The hint that caused this call has been consumed. The next message must ask again, unless
+        // the code below decides for both.
+        out.flush.ask_after(1);
+        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && out.is_left_to_sweep() {
+            return;
+        }
+        if out.deferred.is_corked()
+            && !matches!(&out.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
+        {
+            out.deferred.defer_flush();
+            return;
+        }
+        if crowd::is_active() && !reply && out.leave_to_sweep() {
+            return;
+        }
+        let (Link::Wire(connection), Store::Queue(writer)) = (&out.link, &out.store) else { return };
+        let start = clock::ticks();
+        let held = !reply
+            && unwritten::is_wait_expected()
+            && !is_full_write(writer.unflushed_bytes(), len)
+            && unwritten::may_hold(connection, start);
+        let decision = match held {
+            true => Decision::Later(Deferred::UntilWait),
+            false => out.flush.decide(start, writer.unflushed_bytes(), len, reply),
+        };
+        match decision {
+            Decision::Flush => {
+                let flushed = write_out(connection, &mut out.store, out.lean);
+                if !reply {
+                    crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
+                }
+                out.handle_flush(start, flushed, patient);
+            }
+            Decision::Later(rest) => {
+                if connection.leave_to_residual(start, rest) {
+                    out.flush.resume(clock::ticks());
+                }
+                out.deferred.defer_flush();
+            }
+        }
+    }
+
+    /// Sends a whole large message directly from the caller's buffer, if that is better. Copies
+    /// only the bytes that the kernel does not take. For any other part, returns false and changes
+    /// nothing.
+    #[cold]
+    pub(super) fn try_write_through(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
+        let out = &mut self.outgoing;
+        let (Link::Wire(connection), Store::Queue(writer), Body::Borrowed(body)) =
+            (&out.link, &mut out.store, &part.body)
+        else {
+            return Ok(false);
+        };
+        if out.in_message || !connection.writes_through(body.len()) {
+            return Ok(false);
+        }
+        let start = clock::ticks();
+        out.flush.count();
+        let patient = part.patient && !out.pacer.is_stuck(connection.writes());
+        let mut queued = Ok(());
+        let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
+            queued = writer.append(0, body);
+            if queued.is_ok() {
+                writer.publish();
+            }
+            queued.is_ok()
+        });
+        queued?;
+        if flushed == Some(Flushed::Drained) {
+            writer.count_bypass();
+            writer.add_bypass((1, framed(body.len())));
+        }
+        if patient && flushed == Some(Flushed::Blocked) {
+            out.pacer.set_stuck(connection.writes());
+        }
+        match flushed {
+            Some(_) => out.handle_flush(start, flushed, part.patient),
+            // The message is only queued.
+            None => self.flush_by_rule(body.len(), part.patient),
+        }
+        Ok(true)
     }
 }
 
@@ -90,55 +182,6 @@ impl Outgoing {
         self.flush()
     }
 
-    /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
-    /// queued. `reply` is true if the peer waits for this message.
-    #[inline(always)]
-    pub(super) fn flush_by_rule(&mut self, len: usize, reply: bool, patient: bool) {
-        // The hint that caused this call has been consumed. The next message must ask again, unless
-        // the code below decides for both.
-        self.flush.ask_after(1);
-        if (len as u64) < FULL_BYTES / u64::from(SWEPT_UNSEEN) && self.is_left_to_sweep() {
-            return;
-        }
-        if self.deferred.is_corked() && !self.has_full_write(len) {
-            self.deferred.defer_flush();
-            return;
-        }
-        if crowd::is_active() && !reply && self.leave_to_sweep() {
-            return;
-        }
-        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &self.store) else { return };
-        let start = clock::ticks();
-        let held = !reply
-            && unwritten::is_wait_expected()
-            && !is_full_write(writer.unflushed_bytes(), len)
-            && unwritten::may_hold(connection, start);
-        let decision = match held {
-            true => Decision::Later(Deferred::UntilWait),
-            false => self.flush.decide(start, writer.unflushed_bytes(), len, reply),
-        };
-        match decision {
-            Decision::Flush => {
-                let flushed = write_out(connection, &mut self.store, self.lean);
-                if !reply {
-                    crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
-                }
-                self.handle_flush(start, flushed, patient);
-            }
-            Decision::Later(rest) => {
-                if connection.leave_to_residual(start, rest) {
-                    self.flush.resume(clock::ticks());
-                }
-                self.deferred.defer_flush();
-            }
-        }
-    }
-
-    /// True if the queued bytes are a full write. The last message has `len` bytes.
-    fn has_full_write(&self, len: usize) -> bool {
-        matches!(&self.store, Store::Queue(writer) if is_full_write(writer.unflushed_bytes(), len))
-    }
-
     /// True if the next round of the sweep also writes the message that was just published. Does
     /// not check the number of queued bytes: `leave_to_sweep` does, every few messages.
     #[inline]
@@ -159,11 +202,11 @@ impl Outgoing {
             return false;
         }
         if !connection.sweep_mark.is_set() {
-            if !crowd::should_continue(clock::ticks(), connection.sweeper_is_idle()) {
+            if !crowd::should_continue(clock::ticks(), connection.io.sweeper_is_idle()) {
                 return false;
             }
-            if let Some(round) = connection.leave_to_sweep() {
-                crowd::record_mark(round);
+            if connection.sweep_mark.set() {
+                crowd::record_mark(connection.io.write_soon(connection));
             }
         }
         self.flush.record_sweep();
@@ -181,12 +224,12 @@ impl Outgoing {
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
-            connection.flush_and_release_memory(writer);
+            connection.flush_some(u64::MAX, Some(writer), &mut 0);
         }
     }
 
     /// Handles the result of a flush by the owner, which began at `start`.
-    pub(super) fn handle_flush(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
+    fn handle_flush(&mut self, start: u64, flushed: Option<Flushed>, patient: bool) {
         let Link::Wire(connection) = &self.link else { return };
         let end = clock::ticks();
         if flushed.is_some() {
@@ -213,50 +256,6 @@ impl Outgoing {
         if flushed == Some(Flushed::Blocked) && patient {
             self.pacer.pace(connection, &self.store);
         }
-    }
-
-    /// True if this part is a whole message that is best written directly from the caller's buffer.
-    pub(super) fn writes_through(&self, part: &Part<'_>) -> bool {
-        let (Link::Wire(connection), Store::Queue(_), Body::Borrowed(_)) =
-            (&self.link, &self.store, &part.body)
-        else {
-            return false;
-        };
-        !self.in_message && connection.writes_through(part.bytes().len())
-    }
-
-    /// Sends a large message directly from the caller's buffer. Copies only the bytes that the
-    /// kernel does not take. Returns true if the message was only queued, so that the caller must
-    /// ask the flush rule.
-    #[inline(always)]
-    pub(super) fn write_through(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
-        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
-            return Ok(false);
-        };
-        let body = part.bytes();
-        let start = clock::ticks();
-        self.flush.count();
-        let patient = part.patient && !self.pacer.is_stuck(connection.writes());
-        let mut queued = Ok(());
-        let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
-            queued = writer.append(0, body);
-            if queued.is_ok() {
-                writer.publish();
-            }
-            queued.is_ok()
-        });
-        queued?;
-        if flushed == Some(Flushed::Drained) {
-            writer.count_bypass();
-            writer.add_bypass((1, framed(body.len())));
-        }
-        if patient && flushed == Some(Flushed::Blocked) {
-            self.pacer.set_stuck(connection.writes());
-        }
-        if flushed.is_some() {
-            self.handle_flush(start, flushed, part.patient);
-        }
-        Ok(flushed.is_none())
     }
 }
 

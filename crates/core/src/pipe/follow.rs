@@ -32,11 +32,6 @@ impl Outgoing {
         }
     }
 
-    /// True if the pipe is a connection with a queue. Only such a pipe can follow a log.
-    pub(super) fn may_follow(&self) -> bool {
-        matches!((&self.link, &self.store), (Link::Wire(_), Store::Queue(_)))
-    }
-
     /// Makes the connection read `log` from now on. Returns `None` if bytes are queued for the
     /// connection or it cannot follow. The I/O thread sets `hint` after it has written the messages
     /// left in the log.

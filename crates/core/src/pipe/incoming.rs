@@ -1,48 +1,68 @@
 //! The incoming half of a pipe: it returns the queued messages part by part.
 
-use super::unqueued::Unqueued;
+use super::traffic::MessageCounts;
 use super::{Delivered, Link, Store, Target};
 use crate::error::NoMemory;
+use std::collections::VecDeque;
 use tautline_proto::frame;
 use tautline_queue::message::{Message, Metadata};
 use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::SeqCst;
 use tautline_queue::sync::atomic::fence;
-use tautline_queue::{FrameHead, FrameReader, LatestMessage};
+use tautline_queue::{FrameHead, FrameReader};
+
+/// Messages received from a pipe beside its queue. Most pipes have none.
+#[derive(Default)]
+pub(super) struct Unqueued {
+    pub(super) counts: MessageCounts,
+    /// Messages about the peer (ZMQ_DISCONNECT_MSG, ZMQ_HICCUP_MSG), which are received after all
+    /// messages from it.
+    pub(super) event_messages: VecDeque<Message>,
+}
 
 /// State of receiving only.
 pub(crate) struct Incoming {
     pub(super) store: Store<FrameReader>,
     /// Properties of the peer that received messages carry, if there are any.
     pub(super) metadata: Option<Arc<Metadata>>,
-    /// State that most pipes do not need.
     pub(super) unqueued: Option<Box<Unqueued>>,
     /// True for one pipe of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
 }
 
 impl Incoming {
-    /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(store: Result<FrameReader, Arc<LatestMessage>>) -> Self {
-        Incoming { store: store.into(), metadata: None, unqueued: None, lean: false }
-    }
-
-    /// True if a whole message can be received, after a look at the queue.
+    /// True if a whole message can be received, after a look at the queue. If the queue is empty,
+    /// notifies a peer that waits for it.
     #[inline(never)]
     pub(super) fn can_recv_now(&mut self, link: &Link) -> bool {
-        match &mut self.store {
-            Store::Queue(reader) => {
-                reader.is_ready() || {
-                    self.found_empty(link);
-                    // Messages that were held back at the high-water mark are available at once.
-                    match &mut self.store {
-                        Store::Queue(reader) => reader.is_ready() || self.has_event_messages(),
-                        Store::Slot(_) => false,
-                    }
+        let reader = match &mut self.store {
+            Store::Queue(reader) => reader,
+            Store::Slot(slot) => return slot.is_full() || self.has_event_messages(),
+        };
+        if reader.is_ready() {
+            return true;
+        }
+        match link {
+            Link::Wire(connection) => {
+                // The credit was given before; now load the note. `Connection::pause_if_full` does
+                // it in the opposite order.
+                fence(SeqCst);
+                if connection.is_paused() {
+                    connection.io.resume(connection);
+                }
+                if self.lean {
+                    self.release_memory(link);
                 }
             }
-            Store::Slot(slot) => slot.is_full() || self.has_event_messages(),
+            // The reader has given credit when it found the queue empty.
+            Link::Inproc(end) => end.notify_room(),
         }
+        // Messages that were held back at the high-water mark are available at once.
+        let is_ready = match &mut self.store {
+            Store::Queue(reader) => reader.is_ready(),
+            Store::Slot(_) => false,
+        };
+        is_ready || self.has_event_messages()
     }
 
     /// True if more messages are known than were received. If it returns false, other messages may
@@ -50,11 +70,6 @@ impl Incoming {
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if reader.has_more())
-    }
-
-    /// True if all known messages are received.
-    pub(super) fn is_drained(&self) -> bool {
-        matches!(&self.store, Store::Queue(reader) if !reader.has_more())
     }
 
     /// A cheap version of `Pipe::can_recv` for a caller that asks very often and mostly in vain:
@@ -74,47 +89,6 @@ impl Incoming {
             Store::Queue(reader) => reader.arrived(),
             Store::Slot(_) => 0,
         }
-    }
-
-    /// Receives the next part of the queue and skips commands. Returns `None` if there is no whole
-    /// message. If there is no memory for the part, it stays the next one. A buffer target never
-    /// needs memory.
-    #[inline]
-    pub(super) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Delivered>, NoMemory> {
-        let Store::Queue(reader) = &mut self.store else { return Ok(None) };
-        loop {
-            let head = match target {
-                Target::Buffer(buffer) => match reader.read_into(buffer) {
-                    Some(head) => head,
-                    None => return Ok(None),
-                },
-                Target::Message(message) => {
-                    let Some(head) = reader.read_message(message)? else { return Ok(None) };
-                    message.replace_metadata(self.metadata.as_ref());
-                    head
-                }
-            };
-            if head.flags & frame::COMMAND == 0 {
-                return Ok(Some(Delivered { len: head.len, more: head.flags & frame::MORE != 0 }));
-            }
-        }
-    }
-
-    /// See `Pipe::recv_any`.
-    pub(super) fn recv_any(
-        &mut self,
-        link: &Link,
-        message: &mut Message,
-    ) -> Result<Option<FrameHead>, NoMemory> {
-        let Store::Queue(reader) = &mut self.store else { return Ok(None) };
-        let Some(head) = reader.read_message(message)? else {
-            if self.lean {
-                self.release_memory(link);
-            }
-            return Ok(None);
-        };
-        message.replace_metadata(self.metadata.as_ref());
-        Ok(Some(head))
     }
 
     /// Returns the head of the next part without consuming it.
@@ -147,21 +121,8 @@ impl Incoming {
         }
     }
 
-    /// Drops the parts of the queue up to the last one of a message. Returns false if that part is
-    /// not there.
-    pub(super) fn skip_message(&mut self) -> bool {
-        while let Store::Queue(reader) = &mut self.store
-            && let Some(head) = reader.skip()
-        {
-            if head.flags & (frame::COMMAND | frame::MORE) == 0 {
-                return true;
-            }
-        }
-        false
-    }
-
     /// Releases the memory of an empty queue until the next message comes.
-    fn release_memory(&mut self, link: &Link) {
+    pub(super) fn release_memory(&mut self, link: &Link) {
         if let (Link::Wire(connection), Store::Queue(reader)) = (link, &mut self.store)
             && reader.holds_memory()
         {
@@ -169,23 +130,35 @@ impl Incoming {
         }
     }
 
-    /// Handles an empty queue: notifies a peer that waits for it.
-    #[inline(never)]
-    fn found_empty(&mut self, link: &Link) {
-        match link {
-            Link::Wire(connection) => {
-                // The credit was given before; now load the note. `Connection::pause_if_full` does
-                // it in the opposite order.
-                fence(SeqCst);
-                if connection.is_paused() {
-                    connection.resume();
-                }
-                if self.lean {
-                    self.release_memory(link);
-                }
-            }
-            // The reader has given credit when it found the queue empty.
-            Link::Inproc(end) => end.notify_room(),
+    /// True if there are messages about the peer.
+    pub(super) fn has_event_messages(&self) -> bool {
+        self.unqueued.as_ref().is_some_and(|aside| !aside.event_messages.is_empty())
+    }
+
+    /// Receives a message that is not in a queue: the newest message (ZMQ_CONFLATE), or a message
+    /// about the peer.
+    #[cold]
+    pub(super) fn recv_unqueued(&mut self, target: &mut Target<'_>) -> Option<Delivered> {
+        let newest = match &self.store {
+            Store::Queue(_) => None,
+            Store::Slot(slot) => slot.take(),
+        };
+        let Some((_, mut message)) = newest else {
+            return Some(target.put_message(self.unqueued.as_mut()?.event_messages.pop_front()?));
+        };
+        message.set_more(false);
+        self.unqueued.get_or_insert_default().counts.add((1, message.len() as u64));
+        if let Some(metadata) = &self.metadata {
+            message.set_metadata(Some(metadata.clone()));
+        }
+        Some(target.put_message(message))
+    }
+
+    /// Returns the number of messages from the peer that wait for the owner.
+    pub(super) fn queued(&mut self) -> u64 {
+        match &mut self.store {
+            Store::Queue(reader) => reader.queued(),
+            Store::Slot(slot) => slot.is_full().into(),
         }
     }
 }

@@ -1,18 +1,27 @@
 //! The outgoing half of a pipe: sent messages go into its queue, and from there to the peer by the
 //! flush rule.
 
-use super::errands::DeferredWork;
+use super::deferred::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
-use super::unqueued::MessageCounts;
-use super::{Body, Link, Part, Store};
+use super::traffic::MessageCounts;
+use super::{Body, Part, Store};
+use crate::conn::Connection;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use std::mem::offset_of;
-use tautline_proto::frame;
+use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
-use tautline_queue::{FrameWriter, LatestMessage, Progress};
+use tautline_queue::{FrameWriter, Progress};
 use tautline_timing::flush::FlushRule;
+
+/// The object behind both queues of a pipe.
+pub(super) enum Link {
+    /// A connection of a byte-stream transport.
+    Wire(Arc<Connection>),
+    /// Another socket of the same context.
+    Inproc(InprocEnd),
+}
 
 /// Sending, and the link. The fields that each message touches come first (`HOT_FIELDS_END`).
 #[repr(C)]
@@ -45,75 +54,26 @@ impl Outgoing {
     /// End of the fields that each message touches, except for the beginning of the flush rule.
     pub(super) const HOT_FIELDS_END: usize = offset_of!(Outgoing, flush);
 
-    /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
-    pub(super) fn new(link: Link, store: Result<FrameWriter, Arc<LatestMessage>>) -> Self {
-        Outgoing {
-            link,
-            store: store.into(),
-            ended: false,
-            in_message: false,
-            received_since_send: false,
-            quiet: false,
-            lean: false,
-            deferred: DeferredWork::default(),
-            flush: FlushRule::default(),
-            follows: None,
-            high_water_mark: HighWaterMark::default(),
-            pacer: Pacer::default(),
-            conflated: None,
-        }
-    }
-
-    /// Appends one part. Returns true if it was the last part of its message. The message is then
-    /// published in the queue and must still be written.
-    #[inline(always)]
-    pub(super) fn put(&mut self, part: &mut Part<'_>) -> Result<bool, NoMemory> {
-        let Store::Queue(writer) = &mut self.store else {
-            return self.put_conflated(part).map(|()| false);
+    /// Replaces the waiting message by this one (ZMQ_CONFLATE). Multipart messages are not
+    /// supported, as the documentation of the option says.
+    pub(super) fn put_conflated(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
+        let Store::Slot(slot) = &self.store else { return Ok(()) };
+        let message = match &mut part.body {
+            Body::Borrowed(bytes) => Message::try_from_slice(bytes).ok_or(NoMemory)?,
+            Body::Owned(message) => std::mem::take(*message),
         };
-        let flags = if part.more { frame::MORE } else { 0 };
-        match &mut part.body {
-            Body::Borrowed(bytes) => writer.append(flags, bytes)?,
-            // A message that cannot be sent now stays in the application's memory, which is freed
-            // when it is sent: programs rely on that.
-            Body::Owned(message) if message.is_foreign() && self.link.is_unlinked() => {
-                writer.append_kept(flags, message)?;
+        self.conflated.get_or_insert_default().add((1, message.len() as u64));
+        slot.put(0, message);
+        match &self.link {
+            Link::Wire(connection) => {
+                if connection.pump_now().is_none() {
+                    connection.watch_residual();
+                }
             }
-            Body::Owned(message) => writer.append_message(flags, message)?,
+            Link::Inproc(_) if self.quiet => self.ring(),
+            Link::Inproc(end) => end.notify(),
         }
-        self.in_message = part.more;
-        if !part.more {
-            writer.publish();
-        }
-        Ok(!part.more)
-    }
-
-    /// Appends and publishes a command frame, which does not count against the high-water mark.
-    /// Returns true if it is sent. If there is no memory for it, the connection ends: the next
-    /// session begins with all the state that the peer must know.
-    pub(super) fn put_command(&mut self, body: &[u8]) -> bool {
-        if self.ended || self.link.inproc_end().is_some_and(InprocEnd::refuses_commands) {
-            return false;
-        }
-        let Store::Queue(writer) = &mut self.store else { return false };
-        match (writer.append(frame::COMMAND, body), &self.link) {
-            (Ok(()), _) => {
-                writer.publish_uncounted();
-                return true;
-            }
-            (Err(_), Link::Wire(connection)) => connection.lose_unsendable(),
-            (Err(_), Link::Inproc(_)) => writer.count_dropped(1),
-        }
-        false
-    }
-
-    /// Appends the first parts of a message, encoded. Returns false if there is no memory for them.
-    /// The other parts follow with `put`.
-    pub(super) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
-        let Store::Queue(writer) = &mut self.store else { return true };
-        self.in_message = writer.append_encoded(parts).is_ok();
-        writer.count_dropped(u64::from(!self.in_message));
-        self.in_message
+        Ok(())
     }
 
     /// Drops a message, with its appended parts, because there is no memory or no room for it.
@@ -129,12 +89,6 @@ impl Outgoing {
             writer.rollback();
         }
         self.in_message = false;
-    }
-
-    /// Notes that the peer is gone.
-    pub(super) fn end(&mut self) {
-        self.ended = true;
-        self.rollback();
     }
 
     /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.

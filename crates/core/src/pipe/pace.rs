@@ -2,7 +2,7 @@
 //! data in the caches instead of filling the queue up to the high-water mark.
 
 use super::Store;
-use super::broadcast::LARGE;
+use super::part::LARGE;
 use crate::conn::inproc::InprocEnd;
 use crate::conn::{Connection, wait_for_room};
 use crate::idle;

@@ -3,6 +3,10 @@
 use crate::error::NoMemory;
 use tautline_queue::message::Message;
 
+/// Messages of at least this size, including headers, are large: they bypass the log of a
+/// broadcast, and a blocking sender of them is paced over inproc.
+pub(crate) const LARGE: usize = 8 * 1024;
+
 /// One message part on its way out.
 pub(crate) struct Part<'a> {
     /// The body.

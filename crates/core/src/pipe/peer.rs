@@ -8,7 +8,7 @@ use tautline_queue::sync::Arc;
 
 /// The peer of a pipe.
 pub(crate) struct Peer {
-    info: Option<Box<PeerInfo>>,
+    pub(super) info: Option<Box<PeerInfo>>,
     /// Name of the peer for ROUTER and STREAM. Set by the pattern (or by ZMQ_CONNECT_ROUTING_ID
     /// before `Pattern::attach`).
     pub(crate) routing_id: Vec<u8>,
@@ -19,19 +19,9 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns an unknown peer.
-    pub(super) fn new(connected_here: bool) -> Self {
-        Peer { info: None, routing_id: Vec::new(), connected_here, reconnects: 0 }
-    }
-
     /// Returns the information from the handshake. `None` before the handshake.
     pub(crate) fn info(&self) -> Option<&PeerInfo> {
         self.info.as_deref()
-    }
-
-    /// Sets the information after a handshake or a reconnect.
-    pub(super) fn set_info(&mut self, info: Box<PeerInfo>) {
-        self.info = Some(info);
     }
 
     /// Returns the properties for received messages, after the handshake.

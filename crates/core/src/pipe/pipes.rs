@@ -1,11 +1,10 @@
 //! The pipes of one socket, by their names: the half of a socket that its pattern works on.
 
+mod broadcast;
 mod socket;
 
 use super::address_cache::{self, AddressCache, IdKey};
-use super::broadcasts::Broadcasts;
-use super::cork::Cork;
-use super::errands::PipesShared;
+use super::deferred::{Cork, PipesShared};
 use super::{Delivered, OnFull, Pipe, PipeId, Target, Traffic};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
@@ -19,6 +18,7 @@ use tautline_queue::sync::{Arc, lock};
 use tautline_timing::rules::{Rule, is_disabled};
 use tautline_timing::{RARE_INTERVAL, crowd};
 
+pub(crate) use broadcast::Broadcast;
 pub(crate) use socket::SocketPipes;
 
 /// A socket with more connections than this keeps no memory ready for idle ones. A socket that is
@@ -38,7 +38,8 @@ struct Past {
 pub(crate) struct Pipes {
     /// The pipes by number. The slot of a removed pipe is empty.
     pub(super) slots: Vec<Option<Pipe>>,
-    pub(super) broadcasts: Broadcasts,
+    /// The broadcasts by number. A broadcast exists while it has members.
+    broadcasts: Vec<Option<Box<Broadcast>>>,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) address_cache: AddressCache,
     /// True while a message is partly received: the next part belongs to it.

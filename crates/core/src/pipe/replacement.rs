@@ -54,7 +54,7 @@ impl Pipes {
     fn read_now(&mut self, id: PipeId) -> bool {
         let Some(pipe) = self.get(id).filter(|pipe| !pipe.outgoing.ended) else { return false };
         let Some(connection) = pipe.connection().cloned() else { return false };
-        match connection.read_now() {
+        match connection.io.read_now(&connection) {
             ControlFlow::Continue(came) => came,
             ControlFlow::Break(()) => {
                 // A peer that this socket has connected to may reconnect.
@@ -73,7 +73,8 @@ impl Pipes {
         if pipe.outgoing.ended {
             return;
         }
-        pipe.outgoing.end();
+        pipe.outgoing.ended = true;
+        pipe.outgoing.rollback();
         let farewell = self.options.effective_disconnect_msg();
         if !farewell.is_empty() && !pipe.peer.connected_here {
             pipe.queue_event_message(farewell);

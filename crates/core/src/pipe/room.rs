@@ -106,45 +106,37 @@ impl Outgoing {
             return false;
         }
         let Store::Queue(writer) = &mut self.store else { return true };
-        let has_room = writer.has_room();
-        if on_full == OnFull::Miss {
-            return self.make_room_rarely(has_room);
-        }
-        let has_room = has_room || self.make_room();
+        let mut has_room = writer.has_room();
+        let tries = !has_room && (on_full != OnFull::Miss || self.high_water_mark.tries_now(&self.link));
+        has_room |= tries && self.make_room();
         match on_full {
-            OnFull::SlowPath | OnFull::Wait | OnFull::Miss => has_room,
+            OnFull::SlowPath | OnFull::Wait => {}
             OnFull::Refuse { patient } => {
                 let is_wire = matches!(self.link, Link::Wire(_));
-                has_room && (patient || !is_wire || !self.high_water_mark.note_excess())
+                has_room = has_room && (patient || !is_wire || !self.high_water_mark.note_excess());
             }
-            OnFull::DropUncounted => has_room || self.has_room_after_writer(),
+            OnFull::DropUncounted => has_room = has_room || self.has_room_after_writer(),
             OnFull::Drop => {
-                let has_room = has_room || self.has_room_after_writer();
+                has_room = has_room || self.has_room_after_writer();
                 if !has_room {
                     self.count_dropped();
                 }
-                has_room
+            }
+            OnFull::Miss => {
+                if tries {
+                    self.ring();
+                }
+                match &self.link {
+                    _ if has_room => self.high_water_mark.missed = 0,
+                    Link::Wire(connection) if tries => {
+                        connection.want_write();
+                        self.count_miss();
+                    }
+                    _ => self.count_miss(),
+                }
             }
         }
-    }
-
-    /// Tries to make room for a few of the messages, unless there `is_room` already. If there is no
-    /// room, counts the message as missed and returns false.
-    fn make_room_rarely(&mut self, is_room: bool) -> bool {
-        let try_now = !is_room && self.high_water_mark.tries_now(&self.link);
-        let room = is_room || try_now && self.make_room();
-        if try_now {
-            self.ring();
-        }
-        if let (Link::Wire(connection), true) = (&self.link, try_now && !room) {
-            connection.want_write();
-        }
-        if room {
-            self.high_water_mark.missed = 0;
-        } else {
-            count_miss(self);
-        }
-        room
+        has_room
     }
 
     /// Called at the high-water mark. For a connection, writes queued bytes; for inproc, reads the
@@ -201,25 +193,25 @@ impl Outgoing {
             Store::Slot(_) => false,
         }
     }
-}
 
-/// True if the next message finds no room, and `OnFull::Miss` does not try to make room for it. The
-/// caller may then call `count_miss` in place of `has_room`.
-#[inline]
-pub(super) fn surely_misses(half: &mut Outgoing) -> bool {
-    match &mut half.store {
-        Store::Queue(writer) if !half.ended => {
-            !half.high_water_mark.missed.is_multiple_of(RARE_INTERVAL) && !writer.has_room()
+    /// True if the next message finds no room, and `OnFull::Miss` does not try to make room for it.
+    /// The caller may then call `count_miss` in place of `has_room`.
+    #[inline]
+    pub(super) fn surely_misses(&mut self) -> bool {
+        match &mut self.store {
+            Store::Queue(writer) if !self.ended => {
+                !self.high_water_mark.missed.is_multiple_of(RARE_INTERVAL) && !writer.has_room()
+            }
+            _ => false,
         }
-        _ => false,
     }
-}
 
-/// Counts a message that the peer misses.
-#[inline]
-pub(super) fn count_miss(half: &mut Outgoing) {
-    half.high_water_mark.missed = half.high_water_mark.missed.wrapping_add(1);
-    if let Store::Queue(writer) = &mut half.store {
-        writer.count_dropped(1);
+    /// Counts a message that the peer misses.
+    #[inline]
+    pub(super) fn count_miss(&mut self) {
+        self.high_water_mark.missed = self.high_water_mark.missed.wrapping_add(1);
+        if let Store::Queue(writer) = &mut self.store {
+            writer.count_dropped(1);
+        }
     }
 }

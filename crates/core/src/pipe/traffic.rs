@@ -1,7 +1,7 @@
 //! Traffic of a pipe, and its waiting messages. The queues have their own counters; this module
 //! adds the messages that they do not see.
 
-use super::{Incoming, Outgoing, Pipe, Store};
+use super::{Outgoing, Pipe, Store};
 
 /// Traffic of a pipe.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,6 +10,23 @@ pub(crate) struct Traffic {
     pub(crate) bytes_out: u64,
     pub(crate) messages_in: u64,
     pub(crate) bytes_in: u64,
+}
+
+/// Messages and bytes that the queues do not count.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MessageCounts {
+    messages: u64,
+    bytes: u64,
+    /// Messages dropped because there was no memory for them.
+    dropped: u64,
+}
+
+impl MessageCounts {
+    /// Adds messages and bytes.
+    pub(super) fn add(&mut self, (messages, bytes): (u64, u64)) {
+        self.messages = self.messages.wrapping_add(messages);
+        self.bytes = self.bytes.wrapping_add(bytes);
+    }
 }
 
 impl Traffic {
@@ -31,21 +48,6 @@ impl Outgoing {
         }
     }
 
-    /// Returns the messages and bytes that were sent.
-    fn sent(&self) -> (u64, u64) {
-        let mut all = self.conflated.as_deref().copied().unwrap_or_default();
-        if let Store::Queue(writer) = &self.store {
-            all.add(writer.written());
-            all.add(writer.bypass_counts());
-        }
-        if let Some(progress) = &self.follows {
-            // `FrameWriter::bypass_counts` subtracts the messages from before the pipe followed the
-            // log.
-            all.add(progress.published());
-        }
-        (all.messages, all.bytes)
-    }
-
     /// Returns the number of messages that were dropped because there was no room or no memory.
     pub(super) fn dropped(&self) -> u64 {
         match &self.store {
@@ -63,25 +65,6 @@ impl Outgoing {
     }
 }
 
-impl Incoming {
-    /// Returns the number of messages from the peer that wait for the owner.
-    pub(super) fn queued(&mut self) -> u64 {
-        match &mut self.store {
-            Store::Queue(reader) => reader.queued(),
-            Store::Slot(slot) => slot.is_full().into(),
-        }
-    }
-
-    /// Returns the messages and bytes that were received.
-    fn received(&self) -> (u64, u64) {
-        let mut all = self.unqueued.as_ref().map_or_else(Default::default, |aside| aside.counts);
-        if let Store::Queue(reader) = &self.store {
-            all.add(reader.read_counts());
-        }
-        (all.messages, all.bytes)
-    }
-}
-
 impl Pipe {
     /// Returns the number of messages that wait for the peer or have no credit yet, and the number
     /// of messages from it that wait for the owner.
@@ -96,8 +79,26 @@ impl Pipe {
 
     /// Returns the traffic so far. If there is a queue, bytes are those of whole frames.
     pub(super) fn traffic(&self) -> Traffic {
-        let (messages_out, bytes_out) = self.outgoing.sent();
-        let (messages_in, bytes_in) = self.incoming.received();
-        Traffic { messages_out, bytes_out, messages_in, bytes_in }
+        let (out, incoming) = (&self.outgoing, &self.incoming);
+        let mut sent = out.conflated.as_deref().copied().unwrap_or_default();
+        if let Store::Queue(writer) = &out.store {
+            sent.add(writer.written());
+            sent.add(writer.bypass_counts());
+        }
+        if let Some(progress) = &out.follows {
+            // `FrameWriter::bypass_counts` subtracts the messages from before the pipe followed the
+            // log.
+            sent.add(progress.published());
+        }
+        let mut received = incoming.unqueued.as_ref().map_or_else(Default::default, |aside| aside.counts);
+        if let Store::Queue(reader) = &incoming.store {
+            received.add(reader.read_counts());
+        }
+        Traffic {
+            messages_out: sent.messages,
+            bytes_out: sent.bytes,
+            messages_in: received.messages,
+            bytes_in: received.bytes,
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
+use super::deferred::DeferredWork;
+use super::pace::Pacer;
+use super::room::HighWaterMark;
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId, Store};
 use crate::conn::inproc::{InprocEnd, Offer};
 use crate::conn::{Connection, NewPipe, PeerInfo, SocketInbox};
@@ -8,23 +11,48 @@ use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_queue::message::Message;
 use tautline_queue::sync::{Arc, prefetch};
+use tautline_queue::{FrameReader, FrameWriter, LatestMessage};
 use tautline_timing::LULL_NS;
+use tautline_timing::flush::FlushRule;
 
 impl Pipe {
     /// Makes the pipe of a new connection.
     pub(crate) fn wire(new: NewPipe) -> Self {
-        Pipe {
-            outgoing: Outgoing::new(Link::Wire(new.connection), new.outgoing),
-            incoming: Incoming::new(new.incoming),
-            peer: Peer::new(new.connected_here),
-        }
+        Pipe::new(Link::Wire(new.connection), new.outgoing, new.incoming, new.connected_here)
     }
 
     /// Makes the pipe of an inproc end.
     pub(crate) fn inproc(offer: Offer, send_hwm: u32) -> Self {
-        let mut outgoing = Outgoing::new(Link::Inproc(offer.end), offer.outgoing);
-        outgoing.set_inproc_limit(send_hwm);
-        Pipe { outgoing, incoming: Incoming::new(offer.incoming), peer: Peer::new(offer.connected_here) }
+        let link = Link::Inproc(offer.end);
+        let mut pipe = Pipe::new(link, offer.outgoing, offer.incoming, offer.connected_here);
+        pipe.outgoing.set_inproc_limit(send_hwm);
+        pipe
+    }
+
+    fn new(
+        link: Link,
+        outgoing: Result<FrameWriter, Arc<LatestMessage>>,
+        incoming: Result<FrameReader, Arc<LatestMessage>>,
+        connected_here: bool,
+    ) -> Self {
+        let outgoing = Outgoing {
+            link,
+            store: outgoing.into(),
+            ended: false,
+            in_message: false,
+            received_since_send: false,
+            quiet: false,
+            lean: false,
+            deferred: DeferredWork::default(),
+            flush: FlushRule::default(),
+            follows: None,
+            high_water_mark: HighWaterMark::default(),
+            pacer: Pacer::default(),
+            conflated: None,
+        };
+        let incoming = Incoming { store: incoming.into(), metadata: None, unqueued: None, lean: false };
+        let peer = Peer { info: None, routing_id: Vec::new(), connected_here, reconnects: 0 };
+        Pipe { outgoing, incoming, peer }
     }
 
     /// Tells the link the id of this pipe. News from the I/O side or from the other inproc end
@@ -49,24 +77,16 @@ impl Pipe {
     /// Stores the peer's information after a handshake. Called again after each reconnect.
     pub(crate) fn set_peer(&mut self, info: Box<PeerInfo>) {
         self.incoming.metadata = (!info.metadata.is_empty()).then(|| info.metadata.clone());
-        self.peer.set_info(info);
+        self.peer.info = Some(info);
         self.outgoing.set_inproc_limit(self.outgoing.high_water_mark.send_hwm);
     }
 
     /// Adds a message about the peer, which is received after all messages that the peer has sent.
     /// If there is no memory for it, counts it as dropped.
     pub(crate) fn queue_event_message(&mut self, body: &[u8]) {
-        if !self.incoming.queue_event_message(body) {
-            self.outgoing.count_dropped();
-        }
-    }
-
-    /// Called when the owner has taken `News::Readable`, so that the link announces the next
-    /// messages again.
-    pub(crate) fn rearm_readable(&self) {
-        if let Link::Wire(connection) = &self.outgoing.link {
-            connection.acknowledge_readable();
-        }
+        let Some(mut message) = Message::try_from_slice(body) else { return self.outgoing.count_dropped() };
+        message.set_metadata(self.incoming.metadata.clone());
+        self.incoming.unqueued.get_or_insert_default().event_messages.push_back(message);
     }
 
     /// Marks the pipe as one of many: its queues hold no memory while they are empty.
@@ -83,12 +103,18 @@ impl Pipe {
 
     /// Returns the connection behind the pipe, or `None` for inproc.
     pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
-        self.outgoing.link.connection()
+        match &self.outgoing.link {
+            Link::Wire(connection) => Some(connection),
+            Link::Inproc(_) => None,
+        }
     }
 
     /// Returns the inproc end behind the pipe, or `None` for a connection.
     pub(crate) fn inproc_end(&self) -> Option<&InprocEnd> {
-        self.outgoing.link.inproc_end()
+        match &self.outgoing.link {
+            Link::Wire(_) => None,
+            Link::Inproc(end) => Some(end),
+        }
     }
 
     /// Applies changed values of ZMQ_SNDHWM and ZMQ_RCVHWM.
@@ -124,27 +150,6 @@ impl Pipe {
                 None
             }
         }
-    }
-
-    /// Receives the next part into a buffer, if the part is the last of its message and known to be
-    /// available. Returns the length of the part. For `Routes`.
-    #[inline(always)]
-    pub(crate) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.incoming.store else { return None };
-        let len = reader.read_last_into(buffer)?;
-        self.record_receipt();
-        Some(len)
-    }
-
-    /// Receives the next part into a message, if the part is the last of its message and known to
-    /// be available. Returns the length of the part. For `Routes`.
-    #[inline(always)]
-    pub(crate) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
-        let Store::Queue(reader) = &mut self.incoming.store else { return None };
-        let len = reader.read_last(message)?;
-        message.replace_metadata(self.incoming.metadata.as_ref());
-        self.record_receipt();
-        Some(len)
     }
 
     /// Prefetches the fields of a pipe that sending touches. Does not access the slot.

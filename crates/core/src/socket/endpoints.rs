@@ -1,7 +1,9 @@
 //! bind, connect, unbind and disconnect (zmq_bind(3) and related calls).
 
+pub(super) mod names;
+
+use self::names::{NameBinding, bind_name, connect_name, disconnect_paths};
 use super::Socket;
-use super::names::{NameBinding, bind_name, connect_name, disconnect_paths};
 use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
 use crate::driver::Finder;

@@ -61,7 +61,9 @@ impl Socket {
             News::Readable(token) => {
                 let id = PipeId(token);
                 if let Some(pipe) = self.pipes.get(id) {
-                    pipe.rearm_readable();
+                    if let Some(connection) = pipe.connection() {
+                        connection.acknowledge_readable();
+                    }
                     self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
                 }
             }
@@ -87,7 +89,7 @@ impl Socket {
                 }
             }
             News::LockRequested => {}
-            News::NameChanged => super::names::disconnect_moved(self),
+            News::NameChanged => super::endpoints::names::disconnect_moved(self),
             News::TapsChanged => self.update_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::PeerBound(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),

@@ -21,6 +21,8 @@ use tautline_proto::{Carrier, Direct};
 use tautline_queue::sync::Arc;
 
 pub(super) const SCHEME: &str = "tls+tcp";
+/// The scheme of WebSocket over TLS.
+pub(super) const WSS_SCHEME: &str = "wss";
 
 pub(super) fn listen(
     endpoint: &Endpoint,
@@ -110,8 +112,8 @@ pub(super) fn server(options: &Options, versions: Versions) -> Result<TlsConfig,
 
 /// Returns the fault of the certificates, or of the name of the server, for an endpoint with TLS.
 pub(crate) fn fault(endpoint: &Endpoint, connecting: bool, options: &Options) -> Option<BadCredentials> {
-    let address = tcp::of(endpoint, SCHEME)
-        .or_else(|| ws::of(endpoint, super::wss::SCHEME).map(|address| &address.tcp))?;
+    let address =
+        tcp::of(endpoint, SCHEME).or_else(|| ws::of(endpoint, WSS_SCHEME).map(|address| &address.tcp))?;
     if !connecting {
         return server(options, Versions::Tls13).err();
     }

@@ -10,7 +10,7 @@ use tautline_proto::tls::{TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 use tautline_queue::sync::Arc;
 
-pub(super) const SCHEME: &str = "wss";
+pub(super) use super::tls::WSS_SCHEME as SCHEME;
 /// The default port, which the Host header omits.
 const PORT: u16 = 443;
 /// TLS versions that browsers and libzmq support.

@@ -17,13 +17,6 @@ impl Connection {
         self.finish_flush(Flushed::Lost(tautline_io::errno::ENOMEM), session);
     }
 
-    /// Owner, after publishing: returns true if the I/O thread has written queued bytes since the
-    /// last call, and clears that hint. Costs one load if the hint is not set.
-    #[inline]
-    pub(crate) fn take_hint(&self) -> bool {
-        self.hint.take()
-    }
-
     /// Makes the owner look at the clock with its next message.
     pub(crate) fn give_hint(&self) {
         self.hint.give();
@@ -89,16 +82,5 @@ impl Connection {
     /// Returns the owner's state as the watch sees it.
     pub(crate) fn owner_at_work(&self) -> OwnerActivity {
         OwnerActivity::unpack(self.worked_at.load(Relaxed), self.is_being_written())
-    }
-
-    /// Owner: leaves the queued bytes to the sweep. Returns the round of the sweep, or `None` if
-    /// the sweep already has them.
-    pub(crate) fn leave_to_sweep(self: &Arc<Self>) -> Option<u32> {
-        self.sweep_mark.set().then(|| self.io.write_soon(self))
-    }
-
-    /// True if the sweep has no work now.
-    pub(crate) fn sweeper_is_idle(&self) -> bool {
-        self.io.sweeper_is_idle()
     }
 }

@@ -7,7 +7,6 @@
 
 use super::Connection;
 use crate::conn::intake::{Intake, PeerRequests, ReadOutcome};
-use std::ops::ControlFlow;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -46,7 +45,7 @@ impl Connection {
             any |= published;
             self.paused.store(true, Relaxed);
             // Store the note, then load the credit. The owner gives credit, then looks for the note
-            // (`Incoming::found_empty`).
+            // (`Incoming::can_recv_now`).
             fence(SeqCst);
             if intake.is_full() {
                 return ReadOutcome::Full { published: any };
@@ -63,17 +62,6 @@ impl Connection {
                 other
             }
         }
-    }
-
-    /// Owner: there is room again, so reading continues.
-    pub(crate) fn resume(self: &Arc<Self>) {
-        self.io.resume(self);
-    }
-
-    /// Owner: reads the bytes that the peer has sent so far, once. Returns true if bytes came.
-    /// `Break` if the session is over.
-    pub(crate) fn read_now(self: &Arc<Self>) -> ControlFlow<(), bool> {
-        self.io.read_now(self)
     }
 
     /// Read set: ends the pause. Returns true if reading may continue; the caller then informs the

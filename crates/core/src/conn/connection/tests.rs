@@ -144,7 +144,7 @@ fn pongs_that_are_not_read_do_not_pile_up() {
     assert!((1..=64 * 1024).contains(&most), "{most} bytes");
     // At most one of our own PINGs waits.
     for number in 0..100_u32 {
-        connection.send_ping(ping(number));
+        connection.send_control(|control| control.ping = ping(number));
     }
     assert_eq!(lock(&connection.control).as_ref().unwrap().ping, ping(99));
 }

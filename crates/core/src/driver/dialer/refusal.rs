@@ -38,7 +38,7 @@ impl Dialer {
                 }
             }
         };
-        connection.push_news(News::Refused(connection.clone()));
+        connection.inbox.push(News::Refused(connection.clone()));
     }
 
     /// Handles the socket's notice that it has seen the refusal.

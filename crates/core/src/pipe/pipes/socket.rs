@@ -35,7 +35,7 @@ impl SocketPipes {
 
     /// Adds a pipe.
     pub(crate) fn insert(&mut self, mut pipe: Pipe) -> PipeId {
-        if pipe.inproc_end().is_some() {
+        if pipe.is_inproc() {
             self.inproc += 1;
         } else {
             self.wires += 1;
@@ -69,7 +69,7 @@ impl SocketPipes {
     /// Removes a pipe.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let pipe = self.slots.get_mut(id.0 as usize)?.take()?;
-        if pipe.inproc_end().is_some() {
+        if pipe.is_inproc() {
             self.inproc -= 1;
         } else {
             self.wires -= 1;
@@ -203,7 +203,7 @@ impl SocketPipes {
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
         for pipe in self.slots.iter_mut().flatten() {
-            if !pipe.outgoing.ended && pipe.inproc_end().is_some() && pipe.outgoing.is_full() {
+            if !pipe.outgoing.ended && pipe.is_inproc() && pipe.outgoing.is_full() {
                 pipe.wait_for_room();
                 asked = true;
             }

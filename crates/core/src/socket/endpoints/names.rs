@@ -1,16 +1,16 @@
 //! `name://orders`: bind and connect by a name. The host resolves the name.
 
-use super::Socket;
-use super::endpoints::EndpointKind;
+use super::EndpointKind;
 use crate::context::{bound_inproc_names, resolver};
 use crate::driver::{Finder, NamePath, inproc_endpoint, may_be_inproc};
 use crate::error::Error;
 use crate::host::{NameFollower, NameRegistration, Resolve};
 use crate::pipe::PipeId;
+use crate::socket::Socket;
 use tautline_queue::sync::Arc;
 
 /// The registration and the endpoints of a bound name.
-pub(super) struct NameBinding {
+pub(in crate::socket) struct NameBinding {
     registration: Box<dyn NameRegistration>,
     /// The endpoints that were bound for the name, as resolved.
     pub(super) parts: Vec<String>,
@@ -84,7 +84,7 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
 }
 
 /// Disconnects the endpoints that no longer belong to their name.
-pub(super) fn disconnect_moved(socket: &mut Socket) {
+pub(in crate::socket) fn disconnect_moved(socket: &mut Socket) {
     let finders = socket.endpoints.iter().filter_map(|entry| entry.finder().cloned());
     for finder in finders.collect::<Vec<_>>() {
         disconnect_paths(socket, finder.take_removed());

@@ -1,10 +1,15 @@
 //! Deferred work: work of a pipe that its owner does before it sleeps. The owner keeps lists of the
 //! pipes with such work, so that it does not check each of its pipes.
+//!
+//! A cork defers the writes of one socket: they are done when the cork is removed, or when there is
+//! much to write. Each thread stores which socket it has corked. So a message that is sent without
+//! a cork pays no cost: the stored value is read only when the flush rule is asked.
 
-use std::sync::OnceLock;
-
-use super::{PipeId, cork};
+use super::PipeId;
 use crate::error::Error;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
 use tautline_queue::sync::atomic::AtomicU64;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, Mutex, lock};
@@ -115,8 +120,36 @@ impl DeferredWork {
         }
     }
 
-    /// True if the owner's socket is corked.
+    /// True if the calling thread has corked the owner's socket.
     pub(super) fn is_corked(&self) -> bool {
-        cork::is_corked(self.list.as_ref().map(|(_, left)| left))
+        let corked = CORKED.get();
+        corked != 0 && self.list.as_ref().is_some_and(|(_, list)| Arc::as_ptr(list).addr() == corked)
+    }
+}
+
+thread_local! {
+    /// Address of the corked socket's `PipesShared`, which lists its unflushed pipes. 0 without a
+    /// cork.
+    static CORKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A cork: while this value exists, its thread does not write the messages of one socket.
+#[derive(Debug)]
+pub struct Cork {
+    /// Value of the cork before this one.
+    former: usize,
+    /// Binds the cork to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Cork {
+    pub(super) fn new(left: &Arc<PipesShared>) -> Cork {
+        Cork { former: CORKED.replace(Arc::as_ptr(left).addr()), not_send: PhantomData }
+    }
+}
+
+impl Drop for Cork {
+    fn drop(&mut self) {
+        CORKED.set(self.former);
     }
 }

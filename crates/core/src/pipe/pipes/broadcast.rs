@@ -14,11 +14,11 @@
 //! helps, so it is as fast as the connections are.
 //!
 //! Messages with a large part bypass the log: they go through the queues by reference
-//! ([`Broadcast::detach_all`]).
+//! ([`Broadcast::detach_all`]). A socket keeps its broadcasts by number.
 
-use super::room::{count_miss, surely_misses};
-use super::{Pipe, PipeId, Pipes};
 use crate::conn::{Connection, Flushed, LogReaders};
+use crate::pipe::part::LARGE;
+use crate::pipe::{Link, Pipe, PipeId, Pipes, Store};
 use tautline_io::clock;
 use tautline_proto::frame;
 use tautline_queue::handoff::chore::Hint;
@@ -27,8 +27,6 @@ use tautline_queue::{LONGEST_IN_LOG, Log, Progress};
 use tautline_timing::RARE_INTERVAL;
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule};
 
-/// Messages of at least this size, including headers, bypass the log.
-pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
 /// Up to this many followers, the owner itself writes to them. For more followers, the kernel's
 /// buffers exceed the caches.
@@ -104,7 +102,7 @@ impl Broadcast {
 
     /// True if a pipe may be a member: it is a connection with a queue, and could follow a log.
     pub(crate) fn can_join(pipe: &mut Pipe) -> bool {
-        pipe.outgoing.may_follow()
+        matches!((&pipe.outgoing.link, &pipe.outgoing.store), (Link::Wire(_), Store::Queue(_)))
     }
 
     /// Adds a member, from the next message on.
@@ -189,7 +187,7 @@ impl Broadcast {
     ) -> bool {
         let mut full = |&id: &PipeId| {
             let pipe = slots.get_mut(id.0 as usize).and_then(Option::as_mut);
-            pipe.is_some_and(|pipe| surely_misses(&mut pipe.outgoing))
+            pipe.is_some_and(|pipe| pipe.outgoing.surely_misses())
         };
         let sure = self.check_in > 0
             && self.followers_take(body, send_hwm)
@@ -199,7 +197,7 @@ impl Broadcast {
             self.small_in = self.small_in.saturating_sub(1);
             for &id in &self.queued_members {
                 if let Some(Some(pipe)) = slots.get_mut(id.0 as usize) {
-                    count_miss(&mut pipe.outgoing);
+                    pipe.outgoing.count_miss();
                 }
             }
             self.log.append(body);
@@ -275,7 +273,7 @@ impl Broadcast {
             let Some((connection, progress)) = pipe.outgoing.follow(log, hint) else {
                 return true;
             };
-            let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io_side()));
+            let herd = herd.get_or_insert_with(|| LogReaders::new(log.length(), connection.io.clone()));
             herd.add(connection.clone());
             followers.push(Follower { pipe: id, connection, progress, limit: 0 });
             false
@@ -419,6 +417,61 @@ impl Broadcast {
         let end = clock::ticks();
         self.followers.iter().for_each(|follower| follower.connection.note_work(end));
         self.rule.record_flush(start, end, drained);
+    }
+}
+
+/// The broadcasts of a socket.
+impl Pipes {
+    /// Queues the first parts of a message (encoded; may be empty) for a pipe that has just stopped
+    /// following. The caller sends the other parts by `Pipe::send`. Returns false if the peer is
+    /// gone. Also returns false if there is no memory for the parts; the pipe then counts a dropped
+    /// message.
+    ///
+    /// Does not check for room, because the pipe had room as a follower. Its own queue now holds
+    /// all its unsent messages and gives credit in steps.
+    pub(crate) fn continue_in_queue(&mut self, pipe: PipeId, parts: &[u8]) -> bool {
+        let Some(pipe) = self.get(pipe).filter(|pipe| !pipe.has_ended()) else { return false };
+        let out = &mut pipe.outgoing;
+        let (false, Store::Queue(writer)) = (parts.is_empty(), &mut out.store) else { return true };
+        out.in_message = writer.append_encoded(parts).is_ok();
+        writer.count_dropped(u64::from(!out.in_message));
+        out.in_message
+    }
+
+    /// Calls `f` with a broadcast and the pipes. If the broadcast does not exist yet, it has no
+    /// members.
+    pub(crate) fn with_broadcast<T>(
+        &mut self,
+        number: u32,
+        f: impl FnOnce(&mut Broadcast, &mut Pipes) -> T,
+    ) -> T {
+        let number = number as usize;
+        if number >= self.broadcasts.len() {
+            self.broadcasts.resize_with(number + 1, || None);
+        }
+        let mut broadcast = self.broadcasts[number].take().unwrap_or_else(|| Box::new(Broadcast::new()));
+        let result = f(&mut broadcast, self);
+        if !broadcast.is_empty() {
+            self.broadcasts[number] = Some(broadcast);
+        }
+        result
+    }
+
+    /// Sends a message of one part to the members of this broadcast, if all of them follow and
+    /// certainly have room, or have certainly none and miss it. Returns false if no member has got
+    /// or missed the message.
+    #[inline(never)]
+    pub(crate) fn try_publish_fast(&mut self, number: u32, body: &[u8]) -> bool {
+        let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };
+        broadcast.try_send_fast(body, self.options.send_hwm) || self.try_publish_past_full(number, body)
+    }
+
+    /// Does the same if some members do not follow, and are full.
+    #[inline(never)]
+    fn try_publish_past_full(&mut self, number: u32, body: &[u8]) -> bool {
+        let Pipes { slots, broadcasts, options, .. } = self;
+        let Some(Some(broadcast)) = broadcasts.get_mut(number as usize) else { return false };
+        !options.xpub_nodrop && broadcast.try_send_past_full(slots, body, options.send_hwm)
     }
 }
 
