@@ -64,6 +64,9 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     let scratch = Scratch::new(root, target, "constants");
     let table = fs::read_to_string(root.join(TABLE)).unwrap_or_default();
     let (mut text, mut findings) = (HEAD.to_owned(), Vec::new());
+    if let Err(error) = scratch.restore() {
+        return report("constants", &[error]);
+    }
     for constant in constants(root) {
         if !wanted.is_empty() && !wanted.contains(&constant.name.as_str()) {
             let before = table.lines().find(|line| line.starts_with(&format!("{}:", constant.name)));
@@ -83,10 +86,8 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
             findings.push(format!("{}: no test holds {}", constant.path, constant.name));
         }
     }
-    if writes {
-        if let Err(error) = fs::write(root.join(TABLE), text) {
-            findings.push(format!("{TABLE}: {error}"));
-        }
+    if writes && let Err(error) = fs::write(root.join(TABLE), text) {
+        findings.push(format!("{TABLE}: {error}"));
     }
     report("constants", &findings)
 }
@@ -103,17 +104,23 @@ fn failing_test(
     constant: &Constant,
     operator: &str,
 ) -> Result<Option<String>, String> {
-    scratch.restore_except(|name| name == constant.path)?;
     let text = fs::read_to_string(root.join(&constant.path)).map_err(|error| error.to_string())?;
     let declared = format!("const {}: ", constant.name);
     let value = format!(" = {};", constant.value);
-    let changed = format!(" = ({}) {operator} {FACTOR};", constant.value);
+    let new_value = format!(" = ({}) {operator} {FACTOR};", constant.value);
     let change = |line: &str| match line.contains(&declared) {
-        true => line.replacen(&value, &changed, 1),
+        true => line.replacen(&value, &new_value, 1),
         false => line.to_owned(),
     };
-    let text: Vec<String> = text.lines().map(change).collect();
-    scratch.write(&constant.path, text.join("\n").as_bytes())?;
+    let changed: Vec<String> = text.lines().map(change).collect();
+    scratch.write(&constant.path, changed.join("\n").as_bytes())?;
+    let result = run_tests(scratch, target, &format!("{} {operator} {FACTOR}", constant.name));
+    scratch.write(&constant.path, text.as_bytes())?;
+    result
+}
+
+/// Runs the tests of the copy, which contains `change`. Returns a test that fails.
+fn run_tests(scratch: &Scratch, target: &Path, change: &str) -> Result<Option<String>, String> {
     let cargo = |command: &mut Command, options: &[&str]| {
         command
             .args(["test", "--package", "tautline-timing", "--lib"])
@@ -129,7 +136,7 @@ fn failing_test(
     let built = cargo(&mut Command::new("cargo"), &["--no-run"])?;
     if !built.status.success() {
         let errors = String::from_utf8_lossy(&built.stderr).into_owned();
-        return Err(format!("{} {operator} {FACTOR} does not compile:\n{errors}", constant.name));
+        return Err(format!("{change} does not compile:\n{errors}"));
     }
     let output = cargo(Command::new("timeout").args([WATCHDOG, "cargo"]), &[])?;
     if output.status.code() == Some(STOPPED) {

@@ -35,12 +35,12 @@ impl Scratch {
 
     /// Makes the copy equal to the original. Equal files stay untouched, so that only changed code is
     /// rebuilt.
-    pub(super) fn restore(&self) -> Result<(), String> {
+    pub fn restore(&self) -> Result<(), String> {
         self.restore_except(|_| false)
     }
 
     /// Does the same, except for some files that the caller writes.
-    pub fn restore_except(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
+    pub(super) fn restore_except(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
         for name in crate::git_files(&self.root, &PARTS)?.iter().filter(|name| !left_out(name)) {
             let Ok(bytes) = fs::read(self.root.join(name)) else { continue };
             self.write(name, &bytes)?;

@@ -48,7 +48,8 @@ impl Timers {
         if self.heap.len() < self.cleanup_at {
             return;
         }
-        let is_useful = |timer: &Timer| timer.source.upgrade().is_some_and(|source| source.needs_timer(timer.key));
+        let is_useful =
+            |timer: &Timer| timer.source.upgrade().is_some_and(|source| source.needs_timer(timer.key));
         self.heap.retain(|Reverse(timer)| is_useful(timer));
         self.heap.shrink_to(MIN_CLEANUP);
         self.cleanup_at = (2 * self.heap.len()).max(MIN_CLEANUP);
