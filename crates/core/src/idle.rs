@@ -1,12 +1,12 @@
 //! Waiting of a thread: it spins, yields its core, spins again, and finally sleeps. The rules are
-//! in `tautline_timing::idle`.
+//! in `tautline_timing::idle`. The account of the thread for the other rules is also here.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 
 use tautline_io::{clock, thread};
 use tautline_timing::idle::{FailedSpins, LONG_NS, PauseRule, Times, YieldLosses};
-use tautline_timing::{SLICE, WAKE};
+use tautline_timing::{SLICE, ThreadAccount, WAKE};
 
 /// Number of looks between two yields. A look costs far less than a yield.
 const CHECKS_PER_YIELD: u32 = 8;
@@ -29,7 +29,14 @@ fn times() -> &'static Times {
 }
 
 thread_local! {
+    static ACCOUNT: ThreadAccount = const { ThreadAccount::new() };
     static FAILED_SPINS: Cell<FailedSpins> = const { Cell::new(FailedSpins::new()) };
+}
+
+/// Calls `f` with the account of this thread.
+#[inline]
+pub(crate) fn thread_account<R>(f: impl FnOnce(&ThreadAccount) -> R) -> R {
+    ACCOUNT.with(f)
 }
 
 fn note(in_vain: bool) {

@@ -2,8 +2,8 @@
 //! burst.
 
 use super::HABIT;
+use super::account::ThreadAccount;
 use super::flush::times;
-use super::write_time::current;
 use crate::rules::{Rule, is_disabled};
 
 /// After this many correctly predicted bursts in a row, the next burst may be held. If that burst
@@ -54,6 +54,7 @@ impl Bursts {
     /// a pause.
     pub(super) fn check(
         &mut self,
+        thread: &ThreadAccount,
         now: u64,
         since: u32,
         last: u64,
@@ -74,7 +75,7 @@ impl Bursts {
             let whole = self.lengths.contains(&length) || self.lengths.iter().all(|&known| known <= length);
             let streamed = self.seen.saturating_sub(self.began) > times().stream && pause < times().stream;
             if whole || pause > usual / 4 {
-                self.begin(now, since, length, cost);
+                self.begin(thread, now, since, length, cost);
                 self.held = self.can_hold(pause, cost);
             } else if since > 1 {
                 self.sure /= 2;
@@ -91,7 +92,7 @@ impl Bursts {
             // The watch was not notified, because the burst was expected to end.
             self.left_queued &= self.sure < HABIT;
         }
-        let flushing = current().total.saturating_sub(self.spent);
+        let flushing = thread.write_time().total.saturating_sub(self.spent);
         let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
         if self.held && elapsed > cost {
             // The prediction failed. Do not hold this burst or the next ones.
@@ -105,12 +106,12 @@ impl Bursts {
 
     /// Begins a burst at `now` with message `since` after the last flush. The burst before had
     /// `length` messages.
-    fn begin(&mut self, now: u64, since: u32, length: u32, cost: u64) {
+    fn begin(&mut self, thread: &ThreadAccount, now: u64, since: u32, length: u32, cost: u64) {
         let worth_it = now.saturating_sub(self.began) > 4 * cost;
         self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
         self.slot = self.slot.wrapping_add(1);
         self.began = now;
-        self.spent = current().total;
+        self.spent = thread.write_time().total;
         self.flushed = 1u32.wrapping_sub(since);
         self.sure = if since == 1 { (self.sure + 1).min(SURE_ENOUGH) } else { 0 };
         self.overdue = false;

@@ -3,21 +3,19 @@
 //!
 //! A write per message costs too much for a thread that sends to one connection after another. If
 //! the thread only appends and the sweep writes, each write carries all messages that came together
-//! since the last one. Each thread has one account, because the thread's time is the scarce
-//! resource. `Pipe` notes its flushes here, and asks this rule before the flush rule (`flush`).
+//! since the last one. The pipes of a thread note their flushes in its account (`account`), and ask
+//! this rule before the flush rule (`flush`).
 
 use super::flush::times;
-use crate::rules::{Rule, is_disabled};
-use std::cell::Cell;
 
 /// Up to this number of connections do not form a crowd.
 const MAX_WITHOUT_CROWD: usize = 4;
 /// A crowd ends after this many rounds of the sweep in a row that found few connections.
 const SPARSE_ROUNDS: u32 = 3;
 
-/// Account of one thread.
+/// The flushes of one thread, as far as this rule needs them.
 #[derive(Debug, Clone, Copy)]
-struct Crowd {
+pub(super) struct Crowd {
     is_crowd: bool,
     /// Used while `is_crowd` is false: the recently flushed connections, their number, and the time
     /// spent on other work since the first of these flushes.
@@ -34,7 +32,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Crowd {
             is_crowd: false,
             flushed: [0; MAX_WITHOUT_CROWD],
@@ -47,7 +45,11 @@ impl Crowd {
         }
     }
 
-    fn record_flush(&mut self, connection: usize, start: u64, end: u64) {
+    pub(super) fn is_crowd(&self) -> bool {
+        self.is_crowd
+    }
+
+    pub(super) fn record_flush(&mut self, connection: usize, start: u64, end: u64) {
         self.elsewhere = self.elsewhere.saturating_add(start.saturating_sub(self.last));
         self.last = end;
         if self.elsewhere > times().crowd {
@@ -66,7 +68,7 @@ impl Crowd {
         }
     }
 
-    fn should_continue(&mut self, now: u64, sweeper_idle: bool) -> bool {
+    pub(super) fn should_continue(&mut self, now: u64, sweeper_idle: bool) -> bool {
         // Everything was written, and then no message came for a while. Write the first message of
         // the next burst at once.
         let lull = sweeper_idle && now.saturating_sub(self.last) > times().crowd;
@@ -77,7 +79,7 @@ impl Crowd {
         !lull
     }
 
-    fn record_mark(&mut self, round: u32) {
+    pub(super) fn record_mark(&mut self, round: u32) {
         if round != self.round {
             self.sparse = if self.marked <= MAX_WITHOUT_CROWD { self.sparse + 1 } else { 0 };
             self.round = round;
@@ -88,48 +90,6 @@ impl Crowd {
         }
         self.marked += 1;
     }
-}
-
-thread_local! {
-    static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
-    /// Copy of `Crowd::is_crowd` for a cheap check.
-    static IS_CROWD: Cell<bool> = const { Cell::new(false) };
-}
-
-fn change<R>(with: impl FnOnce(&mut Crowd) -> R) -> R {
-    let mut crowd = CROWD.get();
-    let result = with(&mut crowd);
-    CROWD.set(crowd);
-    IS_CROWD.set(crowd.is_crowd);
-    result
-}
-
-/// True if this thread sends to a crowd and leaves its messages to the sweep.
-#[inline]
-pub fn is_active() -> bool {
-    IS_CROWD.get()
-}
-
-/// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
-/// to reply.
-#[inline]
-pub fn record_flush(connection: usize, start: u64, end: u64) {
-    if !is_disabled(Rule::Crowd) {
-        change(|crowd| crowd.record_flush(connection, start, end));
-    }
-}
-
-/// Called when this thread has a message for an unmarked connection. Returns true if the sweep
-/// still writes it.
-#[inline]
-pub fn should_continue(now: u64, sweeper_idle: bool) -> bool {
-    change(|crowd| crowd.should_continue(now, sweeper_idle))
-}
-
-/// Notes that this thread has marked a connection for this round of the sweep.
-#[inline]
-pub fn record_mark(round: u32) {
-    change(|crowd| crowd.record_mark(round));
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@
 //! I/O thread (`supervisor`) covers the bytes that stay queued. Inputs are times in clock ticks,
 //! outputs are decisions. Each pipe has one rule.
 
+use super::account::ThreadAccount;
 use super::bursts::Bursts;
 pub use super::bursts::Deferred;
 use super::pace::{Pace, weigh};
-use super::write_time::{self, current};
 use super::{LULL_NS, RARE_INTERVAL, SEGMENT, WAKE, supervisor};
 use crate::rules::{Rule, is_disabled};
 use std::sync::OnceLock;
@@ -161,22 +161,30 @@ impl FlushRule {
         self.unflushed_messages
     }
 
-    /// Decides at time `now` (ticks), with `pending` bytes queued. The last message has `len`
+    /// Decides for `thread` at time `now` (ticks), with `pending` bytes queued. The last message has `len`
     /// bytes. If `reply` is set, a peer waits for it.
-    pub fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
-        if reply && self.unflushed_messages == 1 && self.time_left(now, true) == 0 {
+    pub fn decide(
+        &mut self,
+        thread: &ThreadAccount,
+        now: u64,
+        pending: u64,
+        len: usize,
+        reply: bool,
+    ) -> Decision {
+        if reply && self.unflushed_messages == 1 && self.time_left(thread, now, true) == 0 {
             // The peer waits, and this message teaches the rule no new facts.
             return Decision::Flush;
         }
-        let elsewhere = self.take_write_time();
+        let elsewhere = self.take_write_time(thread);
         let alone = self.learn_pace(now, elsewhere);
         if self.blocked {
             // An owner that waits for the kernel has not reached the end of a burst.
             self.bursts.resume(now);
         }
-        let (ends, ahead) = self.bursts.check(now, self.unflushed_messages, self.last, self.cost, elsewhere);
+        let (ends, ahead) =
+            self.bursts.check(thread, now, self.unflushed_messages, self.last, self.cost, elsewhere);
         self.bursts.held &= !self.blocked && !reply;
-        let left = self.time_left(now, reply);
+        let left = self.time_left(thread, now, reply);
         let due = left == 0 || alone && !self.blocked;
         if due && !self.bursts.held || !self.blocked && (ends || is_full_write(pending, len)) {
             return Decision::Flush;
@@ -193,8 +201,8 @@ impl FlushRule {
 
     /// Returns the time that the thread has spent on writing since the last look at this pipe.
     /// (After a socket moves to another thread, its first reading is wrong once.)
-    fn take_write_time(&mut self) -> u64 {
-        let total = current().total;
+    fn take_write_time(&mut self, thread: &ThreadAccount) -> u64 {
+        let total = thread.write_time().total;
         let elsewhere = total.saturating_sub(std::mem::replace(&mut self.spent, total));
         if is_disabled(Rule::Elsewhere) { 0 } else { elsewhere }
     }
@@ -230,10 +238,10 @@ impl FlushRule {
 
     /// Returns the ticks for which the thread does other work before it writes again. 0 if it may
     /// write now.
-    fn time_left(&self, now: u64, reply: bool) -> u64 {
+    fn time_left(&self, thread: &ThreadAccount, now: u64, reply: bool) -> u64 {
         let times = times();
         let gap = |took: u64, share: u64, longest: u64| (took.max(times.least) * share).min(longest);
-        let spent = current();
+        let spent = thread.write_time();
         let (since, gap) = match reply {
             true => (self.last, self.flush_ticks.min(times.least)),
             false if self.is_busy() => (spent.last, gap(spent.took, BUSY_SHARE, times.busy_longest)),
@@ -252,11 +260,11 @@ impl FlushRule {
 
     /// Decides at time `now` (ticks), after a batch was queued without a look at its messages. The
     /// batch is written at once, unless earlier batches came so quickly that they form a stream.
-    pub fn end_batch(&mut self, now: u64) -> Decision {
-        self.take_write_time();
+    pub fn end_batch(&mut self, thread: &ThreadAccount, now: u64) -> Decision {
+        self.take_write_time(thread);
         self.seen = now;
         self.bursts.batch(now, self.last);
-        if self.time_left(now, false) == 0 {
+        if self.time_left(thread, now, false) == 0 {
             return Decision::Flush;
         }
         self.next = self.unflushed_messages + 1;
@@ -265,14 +273,14 @@ impl FlushRule {
 
     /// Notes a flush from `start` to `end` (ticks). `drained` is false if the kernel did not take
     /// all bytes.
-    pub fn record_flush(&mut self, start: u64, end: u64, drained: bool) {
-        write_time::write(start, end);
+    pub fn record_flush(&mut self, thread: &ThreadAccount, start: u64, end: u64, drained: bool) {
+        thread.record_write(start, end);
         let took = end.saturating_sub(start);
         self.cost = match self.cost {
             0 => took.min(times().wake),
             cost => weigh(cost, took),
         };
-        (self.last, self.flush_ticks, self.spent) = (end, took, current().total);
+        (self.last, self.flush_ticks, self.spent) = (end, took, thread.write_time().total);
         self.seen = end;
         self.blocked = !drained;
         self.restart(1);
@@ -314,8 +322,8 @@ impl FlushRule {
     /// Notes that something delayed the owner from the last decision until `now`. The delay is not
     /// a lull.
     #[inline]
-    pub fn resume(&mut self, now: u64) {
-        write_time::delegate(now.saturating_sub(self.seen));
+    pub fn resume(&mut self, thread: &ThreadAccount, now: u64) {
+        thread.record_delegation(now.saturating_sub(self.seen));
         self.bursts.resume(now);
     }
 

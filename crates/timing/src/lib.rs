@@ -15,9 +15,10 @@
 // An internal crate: no caller needs these.
 #![allow(clippy::new_without_default)]
 
+mod account;
 mod bursts;
 mod clock;
-pub mod crowd;
+mod crowd;
 pub mod flush;
 pub mod idle;
 mod pace;
@@ -25,8 +26,8 @@ pub mod rounds;
 pub mod rules;
 pub mod supervisor;
 pub mod wait_habit;
-pub mod write_time;
 
+pub use account::ThreadAccount;
 pub use clock::set_clock;
 
 /// Time to put a thread to sleep and wake it again, in nanoseconds. About 20 µs if the system wakes

@@ -12,9 +12,9 @@
 
 use super::bursts::Deferred;
 
+use super::account::ThreadAccount;
 use super::flush::{Decision, FlushRule};
 use super::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, NextWrite, OwnerActivity, SupervisorRound};
-use super::write_time;
 use crate::clock::nanos_to_ticks;
 
 /// Behaviour and costs of the system, in nanoseconds.
@@ -78,6 +78,7 @@ struct Run {
     /// Time of the I/O thread's next look, and true if the owner woke it for that look.
     next: Option<u64>,
     woken: bool,
+    thread: ThreadAccount,
     delays: Vec<u64>,
     start: u64,
     writes: u64,
@@ -103,7 +104,6 @@ struct Outcome {
 
 impl Run {
     fn new(system: System, peers: usize) -> Run {
-        write_time::forget();
         Run {
             system,
             peers: (0..peers).map(|_| Peer::default()).collect(),
@@ -111,6 +111,7 @@ impl Run {
             watch: FlushSupervisor::default(),
             next: None,
             woken: false,
+            thread: ThreadAccount::new(),
             delays: Vec::new(),
             start: 1_000_000_000,
             writes: 0,
@@ -186,13 +187,13 @@ impl Run {
         peer.rule.ask_after(1);
         self.now += LOOK;
         let now = self.now;
-        match peer.rule.decide(nanos_to_ticks(now), peer.bytes, len, reply) {
+        match peer.rule.decide(&self.thread, nanos_to_ticks(now), peer.bytes, len, reply) {
             Decision::Flush => {
                 self.now = self.write(to, now);
                 self.writes += 1;
                 let peer = &mut self.peers[to];
                 peer.worked_at = self.now;
-                peer.rule.record_flush(nanos_to_ticks(now), nanos_to_ticks(self.now), true);
+                peer.rule.record_flush(&self.thread, nanos_to_ticks(now), nanos_to_ticks(self.now), true);
             }
             Decision::Later(rest) => {
                 let unforeseen = rest == Deferred::Unassigned;
@@ -212,7 +213,7 @@ impl Run {
                     self.next = Some(now + FOLLOW_UP_CHECK_NS);
                 }
                 if unforeseen || !watched {
-                    self.peers[to].rule.resume(nanos_to_ticks(self.now));
+                    self.peers[to].rule.resume(&self.thread, nanos_to_ticks(self.now));
                 }
             }
         }

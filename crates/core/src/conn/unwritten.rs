@@ -4,12 +4,12 @@
 //! The residual watch still covers these bytes, because the thread may compute, or wait elsewhere.
 
 use super::{Connection, Flushed};
+use crate::idle::thread_account;
 use std::cell::{Cell, RefCell};
 use std::sync::Weak;
 use tautline_io::{clock, fork};
 use tautline_queue::sync::Arc;
 use tautline_timing::wait_habit::WaitHabit;
-use tautline_timing::write_time;
 
 /// Most connections that a thread remembers.
 const MAX_CONNECTIONS: usize = 8;
@@ -94,7 +94,7 @@ pub(crate) fn write_unwritten() {
     }
     with_habit(|habit| habit.wait(start, wrote));
     if wrote {
-        write_time::write(start, clock::ticks());
+        thread_account(|thread| thread.record_write(start, clock::ticks()));
     }
     // Put the vector back to keep its memory.
     with_list(|kept| *kept = list);

@@ -5,11 +5,12 @@ use super::pace::PACE_TIME;
 use super::{Body, Link, Outgoing, Part, Pipe, Store};
 use crate::conn::{Connection, Flushed, unwritten};
 use crate::error::NoMemory;
+use crate::idle::thread_account;
 use tautline_io::clock;
 use tautline_queue::FrameWriter;
 use tautline_queue::sync::Arc;
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
-use tautline_timing::{HABIT, crowd};
+use tautline_timing::{HABIT, ThreadAccount};
 
 /// If the sweep is going to write a connection anyway, this number of messages is left to it
 /// without further checks, as long as they are less than a full write together.
@@ -29,7 +30,9 @@ fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean:
 pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: Option<Flushed>) {
     match flushed {
         Some(Flushed::NoLink) | None => rule.record_no_write(),
-        Some(flushed) => rule.record_flush(start, end, flushed == Flushed::Drained),
+        Some(flushed) => {
+            thread_account(|thread| rule.record_flush(thread, start, end, flushed == Flushed::Drained));
+        }
     }
 }
 
@@ -53,7 +56,7 @@ impl Pipe {
             out.deferred.defer_flush();
             return;
         }
-        if crowd::is_active() && !reply && out.leave_to_sweep() {
+        if thread_account(ThreadAccount::sends_to_crowd) && !reply && out.leave_to_sweep() {
             return;
         }
         let (Link::Wire(connection), Store::Queue(writer)) = (&out.link, &out.store) else { return };
@@ -64,19 +67,22 @@ impl Pipe {
             && unwritten::may_hold(connection, start);
         let decision = match held {
             true => Decision::Later(Deferred::UntilWait),
-            false => out.flush.decide(start, writer.unflushed_bytes(), len, reply),
+            false => {
+                thread_account(|thread| out.flush.decide(thread, start, writer.unflushed_bytes(), len, reply))
+            }
         };
         match decision {
             Decision::Flush => {
                 let flushed = write_out(connection, &mut out.store, out.lean);
                 if !reply {
-                    crowd::record_flush(Arc::as_ptr(connection).addr(), start, clock::ticks());
+                    let end = clock::ticks();
+                    thread_account(|thread| thread.record_flush(Arc::as_ptr(connection).addr(), start, end));
                 }
                 out.handle_flush(start, flushed, patient);
             }
             Decision::Later(rest) => {
                 if connection.leave_to_residual(start, rest) {
-                    out.flush.resume(clock::ticks());
+                    thread_account(|thread| out.flush.resume(thread, clock::ticks()));
                 }
                 out.deferred.defer_flush();
             }
@@ -166,15 +172,15 @@ impl Outgoing {
     /// quickly that they are a stream. The flush rule decides when a stream is written. The result
     /// is that of `flush`.
     pub(super) fn end_batch(&mut self) -> bool {
-        if crowd::is_active() && self.leave_to_sweep() {
+        if thread_account(ThreadAccount::sends_to_crowd) && self.leave_to_sweep() {
             self.deferred.flush = false;
             return false;
         }
         if let (Link::Wire(connection), Store::Queue(_), None) = (&self.link, &self.store, &self.follows) {
             let start = clock::ticks();
-            if let Decision::Later(rest) = self.flush.end_batch(start) {
+            if let Decision::Later(rest) = thread_account(|thread| self.flush.end_batch(thread, start)) {
                 if connection.leave_to_residual(start, rest) {
-                    self.flush.resume(clock::ticks());
+                    thread_account(|thread| self.flush.resume(thread, clock::ticks()));
                 }
                 return true;
             }
@@ -202,11 +208,13 @@ impl Outgoing {
             return false;
         }
         if !connection.sweep_mark.is_set() {
-            if !crowd::should_continue(clock::ticks(), connection.io.sweeper_is_idle()) {
+            let idle = connection.io.sweeper_is_idle();
+            if !thread_account(|thread| thread.continues_crowd(clock::ticks(), idle)) {
                 return false;
             }
             if connection.sweep_mark.set() {
-                crowd::record_mark(connection.io.write_soon(connection));
+                let round = connection.io.write_soon(connection);
+                thread_account(|thread| thread.record_mark(round));
             }
         }
         self.flush.record_sweep();

@@ -3,6 +3,7 @@
 
 use super::Pipe;
 use crate::conn::{IoSide, ReceiverWakeups};
+use crate::idle::thread_account;
 use tautline_io::clock;
 use tautline_queue::sync::Arc;
 use tautline_timing::flush::{Decision, FlushRule};
@@ -38,11 +39,11 @@ impl WakeRule {
     #[inline(never)]
     fn wake_by_rule(&mut self) {
         let start = clock::ticks();
-        match self.rule.decide(start, 0, 0, false) {
+        match thread_account(|thread| self.rule.decide(thread, start, 0, 0, false)) {
             Decision::Later(_) => self.wakeups.schedule_ring(),
             Decision::Flush => {
                 self.wakeups.ring();
-                self.rule.record_flush(start, clock::ticks(), true);
+                thread_account(|thread| self.rule.record_flush(thread, start, clock::ticks(), true));
             }
         }
     }

@@ -8,14 +8,41 @@ fn us(n: u64) -> u64 {
     crate::clock::nanos_to_ticks(n * 1000)
 }
 
+/// A rule, and the account of the only thread that uses it.
+struct Writer {
+    rule: FlushRule,
+    thread: ThreadAccount,
+}
+
+impl Writer {
+    fn count(&mut self) -> bool {
+        self.rule.count()
+    }
+
+    fn decide(&mut self, now: u64, pending: u64, len: usize, reply: bool) -> Decision {
+        self.rule.decide(&self.thread, now, pending, len, reply)
+    }
+
+    fn end_batch(&mut self, now: u64) -> Decision {
+        self.rule.end_batch(&self.thread, now)
+    }
+
+    fn record_flush(&mut self, start: u64, end: u64, drained: bool) {
+        self.rule.record_flush(&self.thread, start, end, drained);
+    }
+
+    fn resume(&mut self, now: u64) {
+        self.rule.resume(&self.thread, now);
+    }
+}
+
 /// Returns a rule for a thread that has not written yet.
-fn rule() -> FlushRule {
-    write_time::forget();
-    FlushRule::default()
+fn rule() -> Writer {
+    Writer { rule: FlushRule::default(), thread: ThreadAccount::new() }
 }
 
 /// Writes at `now`, which takes 10 µs. Returns the end of the write.
-fn write(rule: &mut FlushRule, now: u64) -> u64 {
+fn write(rule: &mut Writer, now: u64) -> u64 {
     rule.record_flush(now, now + us(10), true);
     now + us(10)
 }
@@ -85,7 +112,7 @@ fn a_full_write_is_all_that_goes_into_one_segment() {
 #[test]
 fn the_next_look_of_a_stream_is_where_its_write_is_full() {
     let mut rule = rule();
-    (0..600).for_each(|_| assert!(rule.count() || rule.unflushed_messages < rule.next));
+    (0..600).for_each(|_| assert!(rule.count() || rule.rule.unflushed_messages < rule.rule.next));
     rule.record_flush(us(1000), us(1020), true);
     let mut pending = 0;
     loop {
@@ -101,7 +128,7 @@ fn the_next_look_of_a_stream_is_where_its_write_is_full() {
 
 /// Sends a burst at `start`: a message every 100 ns, plus the time of the writes. Returns the
 /// numbers of the messages after which a write happened.
-fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
+fn burst(rule: &mut Writer, start: u64, messages: u64) -> Vec<u64> {
     let (mut written, mut now) = (Vec::new(), start);
     for number in 1..=messages {
         now += crate::clock::nanos_to_ticks(100);
@@ -131,7 +158,7 @@ fn end_of_long_burst_is_predicted_with_few_checks() {
         let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
         assert_eq!(written.last() == Some(&length), round >= 3, "round {round}: {written:?}");
     }
-    assert!(rule.next == 1, "the next burst begins with a look");
+    assert!(rule.rule.next == 1, "the next burst begins with a look");
 }
 
 #[test]
@@ -172,7 +199,7 @@ fn interruption_ends_no_burst_and_wakes_no_driver() {
     for round in 1..20 {
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
-    assert_eq!(rule.bursts.lengths, [10; 4]);
+    assert_eq!(rule.rule.bursts.lengths, [10; 4]);
     // Six messages, then another thread runs for 50 us, then the other four.
     let mut now = us(20_000);
     let decisions: Vec<_> = (0..10u64)
@@ -189,7 +216,7 @@ fn interruption_ends_no_burst_and_wakes_no_driver() {
     let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
     assert_eq!(written, [7, 10], "when the sender continues, and at the end");
     assert!(!decisions.contains(&Decision::Later(Deferred::Unassigned)));
-    assert_eq!(rule.bursts.lengths, [10; 4]);
+    assert_eq!(rule.rule.bursts.lengths, [10; 4]);
     assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
     assert_eq!(
         burst(&mut rule, us(21_050), 10).last(),
@@ -205,7 +232,7 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
     let mut rounds = 0;
-    while rule.bursts.sure >= HABIT {
+    while rule.rule.bursts.sure >= HABIT {
         rounds += 1;
         let _ = burst(&mut rule, us(20_000 + 50 * rounds), 4);
     }
@@ -250,10 +277,11 @@ fn short_predicted_burst_is_written_when_complete() {
 
 #[test]
 fn held_burst_is_written_when_late() {
-    let mut rule = FlushRule { cost: us(8), ..rule() };
-    rule.bursts.flushed = 10;
-    rule.bursts.lengths = [10; 4];
-    rule.bursts.sure = SURE_ENOUGH;
+    let mut rule = rule();
+    rule.rule.cost = us(8);
+    rule.rule.bursts.flushed = 10;
+    rule.rule.bursts.lengths = [10; 4];
+    rule.rule.bursts.sure = SURE_ENOUGH;
     let mut decide = |at: u64| {
         rule.count();
         rule.decide(at, 66, 64, false)
@@ -263,7 +291,7 @@ fn held_burst_is_written_when_late() {
     assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
     assert_eq!(decide(first + us(9)), Decision::Flush);
     rule.record_flush(first + us(9), first + us(10), true);
-    assert!(!rule.bursts.can_hold(us(1000), rule.cost), "the next burst is not held");
+    assert!(!rule.rule.bursts.can_hold(us(1000), rule.rule.cost), "the next burst is not held");
 }
 
 #[test]
@@ -280,14 +308,14 @@ fn time_that_others_took_is_no_lull() {
     rule.resume(now + us(50));
     rule.count();
     rule.decide(now + us(51), 66, 64, false);
-    assert_eq!(rule.bursts.began, us(5000));
+    assert_eq!(rule.rule.bursts.began, us(5000));
 }
 
 #[test]
 fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
     let mut rule = rule();
     let mut batch = |at: u64| {
-        (0..100).for_each(|_| assert!(rule.count() || rule.unflushed_messages < rule.next));
+        (0..100).for_each(|_| assert!(rule.count() || rule.rule.unflushed_messages < rule.rule.next));
         let decision = rule.end_batch(at);
         if decision == Decision::Flush {
             rule.record_flush(at, at + us(2), true);

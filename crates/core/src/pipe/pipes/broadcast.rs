@@ -17,6 +17,7 @@
 //! ([`Broadcast::detach_all`]). A socket keeps its broadcasts by number.
 
 use crate::conn::{Connection, Flushed, LogReaders};
+use crate::idle::thread_account;
 use crate::pipe::part::LARGE;
 use crate::pipe::{Link, Pipe, PipeId, Pipes, Store};
 use tautline_io::clock;
@@ -338,7 +339,7 @@ impl Broadcast {
         }
         self.check_at = self.log.messages().wrapping_add(least);
         // The time of this check, or of a wait for room, is not a pause of the sender.
-        self.rule.resume(clock::ticks());
+        thread_account(|thread| self.rule.resume(thread, clock::ticks()));
         all_have_room
     }
 
@@ -382,7 +383,7 @@ impl Broadcast {
     fn flush_by_rule(&mut self, len: usize) {
         let start = clock::ticks();
         let pending = self.log.bytes().wrapping_sub(self.flushed_to).min(FULL_BYTES);
-        match self.rule.decide(start, pending, len, false) {
+        match thread_account(|thread| self.rule.decide(thread, start, pending, len, false)) {
             Decision::Flush => self.flush(start),
             Decision::Later(rest) => {
                 let mut kept = false;
@@ -390,7 +391,7 @@ impl Broadcast {
                     kept |= follower.connection.leave_to_residual(start, rest);
                 }
                 if kept {
-                    self.rule.resume(clock::ticks());
+                    thread_account(|thread| self.rule.resume(thread, clock::ticks()));
                 }
             }
         }
@@ -416,7 +417,7 @@ impl Broadcast {
         self.flushed_to = self.log.bytes();
         let end = clock::ticks();
         self.followers.iter().for_each(|follower| follower.connection.note_work(end));
-        self.rule.record_flush(start, end, drained);
+        thread_account(|thread| self.rule.record_flush(thread, start, end, drained));
     }
 }
 

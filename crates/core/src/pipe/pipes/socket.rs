@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::conn::unwritten;
+use crate::idle::thread_account;
 
 /// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
 pub(crate) struct SocketPipes(Pipes);
@@ -138,7 +139,7 @@ impl SocketPipes {
             self.release_swept();
         }
         if self.wires > 1
-            && crowd::is_active()
+            && thread_account(ThreadAccount::sends_to_crowd)
             && let Some(io) = &self.io
         {
             io.hurry_sweep();
