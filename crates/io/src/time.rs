@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn processor_time_of_a_thread_excludes_other_threads() {
         let used = || {
-            // The clock of the process is read first and last, so its interval contains the other one.
+            // The clock of the process is read first and last, so its interval contains the other.
             let (all, own) = (process_cpu_nanos(), thread_cpu_nanos());
             let mut sum = 0_u64;
             // Until the clock of the thread has advanced by ten milliseconds.
