@@ -173,7 +173,7 @@ systems() {
 
 crates() {
     # All in one command: each crate needs those before it, and the registry does not have them yet.
-    cargo package --quiet --no-verify --allow-dirty -p tautline-mem -p tautline-proto -p tautline-io -p tautline-observe -p tautline-policy -p tautline-names -p tautline-queue -p tautline-timing -p tautline-core -p tautline --target-dir "$work/crates" >&2
+    cargo package --quiet --no-verify --allow-dirty -p tautline-mem -p tautline-proto -p tautline-io -p tautline-observe -p tautline-policy -p tautline-names -p tautline-queue -p tautline-timing -p tautline-config -p tautline-core -p tautline-host -p tautline --target-dir "$work/crates" >&2
     cp "$work"/crates/package/*.crate "$out"
 }
 

@@ -23,7 +23,7 @@ code=0
 # shellcheck disable=SC2086 # several filters
 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=0 \
     cargo test -Zbuild-std --target "$host" --target-dir "$target" --no-fail-fast \
-    -p tautline-mem -p tautline-io -p tautline-queue -p tautline-timing -p tautline-core --lib -- ${FILTER:-} 2>&1 | tee "$target/log" || code=$?
+    -p tautline-mem -p tautline-io -p tautline-queue -p tautline-timing -p tautline-config -p tautline-core -p tautline-host --lib -- ${FILTER:-} 2>&1 | tee "$target/log" || code=$?
 read -r passed failed < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$target/log")
 races=$(grep -c '^WARNING: ThreadSanitizer' "$target/log" || true)
 [ "$code" -eq 0 ] || [ $((failed + races)) -gt 0 ] || failed=1

@@ -5,8 +5,8 @@ use std::path::Path;
 
 /// Folder of each package, and the packages of this workspace that it may depend on, apart from dev-dependencies.
 ///
-/// `proto` and `io` do not depend on each other; only `queue` and `core` use both. `mem` and `observe`, the reader for tools, depend on no package
-/// of the workspace. No package may depend on `libzmq`.
+/// `proto` and `io` do not depend on each other; only `queue`, `config` and `core` use both. `mem` and `observe`, the reader for
+/// tools, depend on no package of the workspace. No package may depend on `libzmq`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/proto", &[]),
     ("crates/mem", &[]),
@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/names", &["tautline-policy"]),
     ("crates/queue", &["tautline-io", "tautline-mem", "tautline-proto"]),
     ("crates/timing", &["tautline-mem"]),
+    ("crates/config", &["tautline-io", "tautline-mem", "tautline-proto"]),
     (
         "crates/core",
         &[
@@ -24,14 +25,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-mem",
             "tautline-queue",
             "tautline-timing",
+            "tautline-config",
             "tautline-observe",
             "tautline-policy",
-            "tautline-names",
         ],
     ),
-    ("crates/abi", &["tautline-core", "tautline-io"]),
+    ("crates/host", &["tautline-core", "tautline-io", "tautline-names", "tautline-queue"]),
+    ("crates/abi", &["tautline-core", "tautline-host", "tautline-io"]),
     ("crates/libzmq", &["tautline-abi"]),
-    ("crates/tautline", &["tautline-core"]),
+    ("crates/tautline", &["tautline-core", "tautline-host"]),
     ("crates/bridge", &["tautline", "tautline-names"]),
     (
         "crates/cli",
@@ -61,7 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-testkit",
         ],
     ),
-    ("bindings/node", &["tautline-core"]),
+    ("bindings/node", &["tautline-core", "tautline-host"]),
     ("bindings/python", &["tautline", "tautline-abi", "tautline-core"]),
 ];
 

@@ -14,12 +14,13 @@ use crate::cycles;
 use crate::scan::{self, Source};
 
 /// Crates that are layers below the engine, with their names in code.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 6] = [
     ("tautline_proto", "proto"),
     ("tautline_io", "io"),
     ("tautline_mem", "mem"),
     ("tautline_queue", "queue"),
     ("tautline_timing", "timing"),
+    ("tautline_config", "config"),
 ];
 
 /// Crates for tools and for the rules of a host. Only the layers whose lines name them may use them, not the layers above those.

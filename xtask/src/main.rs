@@ -12,12 +12,14 @@ mod benches;
 mod columns;
 mod commit_subjects;
 mod compat;
+mod constants;
 mod crates;
 mod cross;
 mod cycles;
 mod layers;
 mod lex;
 mod link;
+mod placement;
 mod prose;
 mod relaxed;
 mod scan;
@@ -35,7 +37,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               checks layers and import cycles, sizes of files and types, branches outside of tables, unsafe code, relaxed
-                      accesses, the names of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
+                      accesses, constants of timing, the names of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
   prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
@@ -51,6 +53,8 @@ usage: cargo run -p xtask -- COMMAND
   faults [--refresh]  checks that each planted fault of tests/sim/faults applies to the sources, or rewrites its context
   walk [--check | --write] [--library FILE] [CASE...]
                       counts the source files that a call of the library enters: xtask/src/walk.rs
+  constants [--write] [NAME...]
+                      shows which tests hold each constant of the timing rules: xtask/src/constants.rs
   benches             prints the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         ["prose", arguments @ ..] => prose::run(&root, arguments),
         ["words-only", arguments @ ..] => words_only::run(&root, arguments),
         ["walk", arguments @ ..] => walk::run(&root, &target(), arguments),
+        ["constants", arguments @ ..] => constants::run(&root, &target(), arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
@@ -98,9 +103,11 @@ fn check(root: &Path) -> ExitCode {
         report("crate graph", &crates::check(root)),
         report("module layers", &layers::check(root)),
         report("file sizes", &sizes::check(root)),
+        report("places of modules and tests", &placement::check(root)),
         report("type sizes and branches", &types::check(root)),
         report("unsafe code", &unsafe_sites::check(root)),
         report("relaxed accesses", &relaxed::check(root)),
+        report("constants of timing", &constants::check(root)),
         report("compatibility page", &compat::check(root)),
         report("versions", &versions::check(root)),
         report("columns of comments", &columns::check(root)),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-const CRATES: [&str; 8] = ["mem", "proto", "io", "queue", "timing", "core", "abi", "tautline"];
+const CRATES: [&str; 9] = ["mem", "proto", "io", "queue", "timing", "config", "core", "abi", "tautline"];
 /// Word before the argument in a comment.
 const MARK: &str = "Relaxed: ";
 const METHODS: [&str; 6] = [".load(", ".store(", ".swap(", ".fetch_", ".compare_exchange", ".try_update("];

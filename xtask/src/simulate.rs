@@ -31,7 +31,7 @@ pub mod faults;
 mod hunk;
 mod mutations;
 mod planted;
-mod scratch;
+pub mod scratch;
 mod seeds;
 mod sites;
 

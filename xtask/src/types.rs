@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-const CRATES: [&str; 8] = ["mem", "proto", "io", "queue", "timing", "core", "abi", "tautline"];
+const CRATES: [&str; 9] = ["mem", "proto", "io", "queue", "timing", "config", "core", "abi", "tautline"];
 /// Most fields and methods of a type. Larger types are in [`TABLE`], and may only shrink.
 const FIELDS: usize = 20;
 const METHODS: usize = 30;
@@ -19,13 +19,13 @@ const SWITCHES: [(&str, &[&str]); 2] = [
         "SocketType::",
         &[
             "proto/src/socket_type.rs",
-            "core/src/options/type_info.rs",
-            "core/src/options/table.rs",
-            "core/src/pattern/mod.rs",
+            "config/src/options/type_info.rs",
+            "config/src/options/table.rs",
+            "core/src/pattern.rs",
             "tautline/src/kind.rs",
         ],
     ),
-    ("Mechanism::", &["core/src/options.rs", "core/src/options/table.rs", "core/src/driver/security.rs"]),
+    ("Mechanism::", &["config/src/options.rs", "config/src/options/table.rs", "core/src/driver/security.rs"]),
 ];
 
 /// Returns types that have grown, rows of the table that are out of date, and branches outside of tables.

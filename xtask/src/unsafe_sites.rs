@@ -15,10 +15,12 @@ const ALLOWED: [&str; 5] =
     ["crates/mem/", "crates/io/src/", "crates/abi/src/", "crates/sim/src/", "crates/queue/src/"];
 
 /// Folders of the engine.
-const ENGINE: [&str; 6] = [
+const ENGINE: [&str; 8] = [
     "crates/core/src/",
     "crates/queue/src/",
     "crates/timing/src/",
+    "crates/config/src/",
+    "crates/host/src/",
     "crates/proto/src/",
     "crates/io/src/",
     "crates/mem/src/",
@@ -29,11 +31,13 @@ const MAX_SITES: usize = 20;
 const MAX_INSIDE: usize = 20;
 
 /// Attributes that crate roots must have.
-const ATTRIBUTES: [(&str, &str); 6] = [
+const ATTRIBUTES: [(&str, &str); 8] = [
     ("crates/observe/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/proto/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/core/src/lib.rs", "#![forbid(unsafe_code)]"),
+    ("crates/config/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/timing/src/lib.rs", "#![forbid(unsafe_code)]"),
+    ("crates/host/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/testkit/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("xtask/src/main.rs", "#![forbid(unsafe_code)]"),
 ];

@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 /// The default context of sockets.
 pub(crate) fn shared() -> &'static core::Context {
     static SHARED: OnceLock<core::Context> = OnceLock::new();
-    SHARED.get_or_init(core::Context::new)
+    SHARED.get_or_init(tautline_host::context)
 }
 
 #[napi]
@@ -25,7 +25,7 @@ impl NativeContext {
         if is_shared {
             return NativeContext(shared().clone());
         }
-        let context = core::Context::new();
+        let context = tautline_host::context();
         runtime.terminate_at_exit(context.clone());
         NativeContext(context)
     }

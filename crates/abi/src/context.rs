@@ -87,7 +87,7 @@ pub extern "C" fn zmq_ctx_new() -> *mut c_void {
             return null_mut();
         }
         let slot = ContextSlot::claim();
-        slot.body().lock().context = Some(Context::new());
+        slot.body().lock().context = Some(tautline_host::context());
         slot.publish()
     })
 }

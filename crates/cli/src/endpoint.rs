@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::config::{Config, Saved};
 use crate::failure::{Failure, Result};
+use tautline::endpoint::{EndpointError, check};
 
 /// Endpoint, and how to use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +16,10 @@ pub struct Endpoint {
     pub address: String,
 }
 
-const TRANSPORTS: [&str; 9] = ["name", "tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
-
 /// True if an argument can only be an endpoint: it has a transport, optionally behind `@` or `>`.
 pub fn has_transport(text: &str) -> bool {
     let text = text.strip_prefix(['@', '>']).unwrap_or(text);
-    text.split_once("://").is_some_and(|(transport, _)| TRANSPORTS.contains(&transport))
+    !matches!(check(text), Err(EndpointError::NoTransport | EndpointError::UnknownTransport))
 }
 
 /// Resolves an argument into endpoints and the context that it names. `bind` is the default if the
@@ -56,7 +55,7 @@ pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
         ))
         .hint("use ipc:// between processes of one machine"));
     }
-    if let Err(error) = tautline::endpoint::check(&address) {
+    if let Err(error) = check(&address) {
         let hint = "for example tcp://127.0.0.1:5555 or ipc:///tmp/name";
         return Err(Failure::usage(format!("{address}: {error}")).hint(hint));
     }

@@ -2,7 +2,7 @@
 //! related calls).
 
 mod inproc_names;
-mod service_names;
+mod services;
 mod settings;
 
 use std::collections::{HashMap, VecDeque};
@@ -11,25 +11,23 @@ use std::time::{Duration, Instant};
 
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
-#[cfg(feature = "names")]
-use crate::directory::Directory;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::host::{Host, Resolve};
 use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
 use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
-use crate::stderr_report::report_and_wait;
 use crate::transport::{self, ResolvedAddress};
 use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
 use inproc_names::InprocNames;
-#[cfg(feature = "names")]
-pub(crate) use service_names::{bound_inproc_names, directory, names_fault};
+pub(crate) use services::{bound_inproc_names, resolver};
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
+use tautline_io::stderr_report::report_and_wait;
 use tautline_io::thread::Started;
 use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
@@ -74,9 +72,9 @@ struct Inner {
     watch: OnceLock<Arc<ContextWatch>>,
     /// The policy of its sockets, if there is one.
     guard: OnceLock<Arc<Guard>>,
-    /// The directory for names, if there is one.
-    #[cfg(feature = "names")]
-    directory: OnceLock<Arc<Directory>>,
+    /// The resolver of names, if there is one.
+    resolver: OnceLock<Arc<dyn Resolve>>,
+    host: Host,
 }
 
 #[derive(Default)]
@@ -153,10 +151,16 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// Creates a context. Its threads start with the first socket. The first context of the process
-    /// reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and TAUT_NAME from the environment, on the
-    /// calling thread. The program may change the environment, so other threads must not read it.
+    /// Creates a context without the services of a host. Its threads start with the first socket.
+    /// The first context of the process reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and
+    /// TAUT_NAME from the environment, on the calling thread. The program may change the
+    /// environment, so other threads must not read it.
     pub fn new() -> Context {
+        Context::with(Host::default())
+    }
+
+    /// Creates a context that asks these services.
+    pub fn with(host: Host) -> Context {
         tautline_timing::set_clock(clock::nanos_to_ticks);
         idle::spin_us();
         transport::read_environment();
@@ -169,12 +173,7 @@ impl Context {
             // Act as if every rule of the policy refused.
             Err(_) => drop(guard.set(Guard::closed())),
         }
-        #[cfg(feature = "names")]
-        let directory = OnceLock::new();
-        #[cfg(feature = "names")]
-        if let Some(named) = Directory::of_environment() {
-            let _ = directory.set(named.clone());
-        }
+        let resolver = host.resolve.clone().map(OnceLock::from).unwrap_or_default();
         let context = Context(Arc::new(Inner {
             process: thread::process_id(),
             generation: fork::generation(),
@@ -189,8 +188,8 @@ impl Context {
             connected: Mutex::default(),
             watch: OnceLock::new(),
             guard,
-            #[cfg(feature = "names")]
-            directory,
+            resolver,
+            host,
         }));
         if asked {
             // If observation fails, the program runs without it.
@@ -311,8 +310,7 @@ impl Context {
             let named = value.strip_suffix(&[0]).unwrap_or(value);
             return self.set_policy(std::str::from_utf8(named).map_err(|_| Error::Invalid)?);
         }
-        #[cfg(feature = "names")]
-        if option == settings::TAUTLINE_NAMES {
+        if option == settings::TAUTLINE_NAMES && self.0.host.open_names.is_some() {
             let path = value.strip_suffix(&[0]).unwrap_or(value);
             return self.set_names(std::str::from_utf8(path).map_err(|_| Error::Invalid)?.as_ref());
         }

@@ -5,8 +5,11 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use tautline_io::{clock, thread};
-use tautline_timing::idle::{CHECKS_PER_YIELD, FailedSpins, LONG_NS, PauseRule, Times, YieldLosses};
+use tautline_timing::idle::{FailedSpins, LONG_NS, PauseRule, Times, YieldLosses};
 use tautline_timing::{SLICE, WAKE};
+
+/// Number of looks between two yields. A look costs far less than a yield.
+const CHECKS_PER_YIELD: u32 = 8;
 
 /// Returns the time in microseconds that a thread spins before it sleeps: `TAUT_SPIN_US`, or about
 /// the cost of a wake-up.

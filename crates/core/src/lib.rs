@@ -27,17 +27,13 @@
 
 mod conn;
 mod context;
-#[cfg(feature = "names")]
-mod directory;
 mod driver;
-mod endpoint;
-mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod host;
 mod idle;
 mod monitor;
-mod options;
 mod pattern;
 mod pipe;
 mod policy;
@@ -45,25 +41,29 @@ pub mod poller;
 pub mod proxy;
 mod shared;
 mod socket;
-mod stderr_report;
 mod transport;
 mod version;
 mod wait;
 mod watch;
 mod zap;
 
+use tautline_config::{endpoint, error, options};
+
 pub use context::Context;
-pub use error::Error;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
-pub use options::{option_fault, option_name, option_read_fault};
 pub use pipe::Cork;
 #[doc(hidden)]
-pub use policy::{Forecast, Foreseen, certificate_faults, foresee};
+pub use policy::{Forecast, Foreseen, ReloadedValue, certificate_faults, foresee};
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
     Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
 };
+#[doc(hidden)]
+pub use tautline_config::endpoint::assert_valid as assert_endpoint;
+pub use tautline_config::endpoint::{EndpointError, check as check_endpoint};
+pub use tautline_config::error::Error;
+pub use tautline_config::options::{option_fault, option_name, option_read_fault};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;

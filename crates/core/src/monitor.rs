@@ -29,7 +29,6 @@ pub(crate) mod event {
     /// Our own, for version 3: a peer may not use a topic.
     pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
     /// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
-    #[cfg(feature = "names")]
     pub(crate) const NAME: u32 = 0x2000_0000;
     /// Our own events.
     pub(crate) const OWN: u32 = 0x3000_0000;

@@ -35,7 +35,7 @@ pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
-pub(crate) use reload::ReloadedValue;
+pub use reload::ReloadedValue;
 pub(crate) use trust::Trust;
 pub(crate) use wrapping::is_secure;
 use wrapping::wrap_endpoint;
@@ -44,10 +44,10 @@ use crate::conn::Loss;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
-use crate::stderr_report;
 use crate::transport::CarrierFactory;
 use certificates::Certificates;
 use tautline_io::net::Stream;
+use tautline_io::stderr_report;
 use tautline_policy::{
     Action, AllowedTopics, Call, Key, Policy, PolicyDecision, PolicyQuery, Wrap, file, keys,
 };

@@ -34,6 +34,7 @@ pub mod poll;
 pub mod random;
 pub mod reactor;
 pub mod resolve;
+pub mod stderr_report;
 pub mod thread;
 pub mod time;
 pub mod timer;

@@ -31,9 +31,6 @@ pub use tautline_policy::{FileError, file};
 
 use std::time::Duration;
 
-/// Scheme of a name.
-pub const SCHEME: &str = "name";
-
 /// Most bytes of a name.
 pub const MOST_BYTES: usize = 200;
 

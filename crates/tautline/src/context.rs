@@ -29,7 +29,7 @@ pub struct Context(pub(crate) core::Context);
 impl Context {
     /// Creates a context.
     pub fn new() -> Self {
-        Context(core::Context::new())
+        Context(tautline_host::context())
     }
 
     /// Refers to a context of the engine, for bindings of other languages.

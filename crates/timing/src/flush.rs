@@ -55,17 +55,24 @@ const BUSY_SHARE: u64 = 8;
 
 /// Longest time between two looks at the clock, in nanoseconds.
 pub(super) const CLOCK_CHECK_NS: u64 = WAKE / 5;
+/// Minimum cost of a write, in nanoseconds: the least that it costs the peer to find the message.
+const LEAST_NS: u64 = 1_000;
+/// Longest time in nanoseconds that a message waits for others, if the sender's own work sets its
+/// pace. Larger than half of [`WAKE`], because a busy sender gains more than waking costs.
+const BUSY_LONGEST_NS: u64 = 64_000;
+/// A thread that does other work than flushing for this time, in nanoseconds, does not send to a
+/// crowd (see `crowd`).
+const CROWD_NS: u64 = 50_000;
 
 /// Times of the rules in clock ticks.
 #[derive(Debug)]
 pub(super) struct Times {
-    /// Minimum cost of a write: the least that it costs the peer to find the message.
+    /// [`LEAST_NS`].
     least: u64,
     /// Longest time that a message waits for others: half of the time that a peer spins before it
     /// sleeps (`idle`). To wake the peer costs more than several writes.
     pub(super) longest: u64,
-    /// Longest time that a message waits for others, if the sender's own work sets its pace. Larger
-    /// than `longest`, because a busy sender gains more than waking costs.
+    /// [`BUSY_LONGEST_NS`].
     busy_longest: u64,
     /// Longest time between two looks at the clock. An owner that has not looked for twice this
     /// time counts as gone (`supervisor`).
@@ -82,8 +89,7 @@ pub(super) struct Times {
     pub(super) pause_max: u64,
     /// After a longer pause no burst is held, because the watch may no longer cover the pipe.
     pub(super) seldom: u64,
-    /// A thread that does other work than flushing for this time does not send to a crowd (see
-    /// `crowd`).
+    /// [`CROWD_NS`].
     pub(super) crowd: u64,
 }
 
@@ -92,16 +98,16 @@ pub(super) fn times() -> &'static Times {
     TIMES.get_or_init(|| {
         let ticks = crate::clock::nanos_to_ticks;
         Times {
-            least: ticks(1_000),
+            least: ticks(LEAST_NS),
             longest: ticks(WAKE / 2),
-            busy_longest: ticks(64_000),
+            busy_longest: ticks(BUSY_LONGEST_NS),
             look: ticks(CLOCK_CHECK_NS),
             wake: ticks(WAKE),
             quiet: ticks(WAKE / 2),
             stream: ticks(supervisor::FOLLOW_UP_CHECK_NS),
             pause_max: ticks(LULL_NS),
             seldom: ticks(supervisor::PREDICTION_TIMEOUT_NS / 2),
-            crowd: ticks(50_000),
+            crowd: ticks(CROWD_NS),
         }
     })
 }

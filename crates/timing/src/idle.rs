@@ -36,26 +36,32 @@ use crate::rules::{Rule, is_disabled};
 use tautline_mem::sync::atomic::AtomicU64;
 use tautline_mem::sync::atomic::Ordering::Relaxed;
 
-/// Number of looks between two yields.
-pub const CHECKS_PER_YIELD: u32 = 8;
 /// After this many unsuccessful spins in a row, the next one is expected to fail.
 /// `MAX_FAILED_SPINS` limits the count.
 const FAILED_SPINS_LIMIT: u32 = 4;
 const MAX_FAILED_SPINS: u32 = 4 * FAILED_SPINS_LIMIT;
+
+/// A sleep that ended within this multiple of a spin could have been avoided by spinning. The
+/// product exceeds the time of a wake-up on a busy machine.
+const AVOIDABLE_SPINS: u64 = 10;
+/// If the debt of lost time exceeds this, in nanoseconds, the loss is high.
+const HIGH_LOSS_NS: u64 = 150_000;
+/// Longest part of one yield that counts as lost time, in nanoseconds.
+const MAX_LOSS_NS: u64 = 4_000_000;
 
 /// Times of the rule in clock ticks.
 #[derive(Debug)]
 pub struct Times {
     /// Duration of a spin.
     pub spin: u64,
-    /// Spinning would have avoided a sleep that ended within this time. The value exceeds the time
-    /// of a wake-up on a busy machine.
+    /// Spinning would have avoided a sleep that ended within this time: [`AVOIDABLE_SPINS`].
     pub avoidable_sleep: u64,
     /// A yield that takes longer has given the core to another thread.
     pub preempted_yield: u64,
-    /// If the debt of lost time exceeds this, the loss is high.
+    /// [`HIGH_LOSS_NS`].
     high_loss: u64,
-    most: u64,
+    /// [`MAX_LOSS_NS`].
+    max_loss: u64,
     /// Number of cores.
     pub cores: usize,
 }
@@ -67,10 +73,10 @@ impl Times {
         let pressed = nanos_to_ticks(WAKE / 4);
         Times {
             spin: ticks(spin_us),
-            avoidable_sleep: ticks(spin_us * 10).max(pressed),
+            avoidable_sleep: ticks(spin_us * AVOIDABLE_SPINS).max(pressed),
             preempted_yield: pressed,
-            high_loss: ticks(150),
-            most: ticks(4_000),
+            high_loss: nanos_to_ticks(HIGH_LOSS_NS),
+            max_loss: nanos_to_ticks(MAX_LOSS_NS),
             cores,
         }
     }
@@ -126,7 +132,7 @@ impl YieldLosses {
     /// which returns true if there may be more runnable threads than cores.
     pub fn add(&self, now: u64, away: u64, times: &Times, starved: impl FnOnce() -> bool) {
         let due =
-            self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(RARE_INTERVAL);
+            self.paid.load(Relaxed).saturating_sub(now) + away.min(times.max_loss) * u64::from(RARE_INTERVAL);
         let is_much = due > times.high_loss * u64::from(RARE_INTERVAL);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
         if is_much && !is_disabled(Rule::Losses) && starved() {

@@ -47,7 +47,7 @@ part() {
 
 library() { cargo build --release -p tautline-libzmq; }
 
-part units cargo test -p tautline-mem -p tautline-io -p tautline-queue -p tautline-timing -p tautline-core --lib --no-fail-fast
+part units cargo test -p tautline-mem -p tautline-io -p tautline-queue -p tautline-timing -p tautline-config -p tautline-core -p tautline-host --lib --no-fail-fast
 if wants upstream || wants abi || wants interop; then
     if ! library; then
         echo "bsd: $passed passed, $((failed + 1)) failed, $skipped skipped"

@@ -18,7 +18,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cd "$root"
 scripts/need.sh cargo:cargo cc:gcc tar:tar python3:python3
 
-crates=(tautline-mem tautline-proto tautline-io tautline-observe tautline-policy tautline-names tautline-queue tautline-timing tautline-core tautline)
+crates=(tautline-mem tautline-proto tautline-io tautline-observe tautline-policy tautline-names tautline-queue tautline-timing tautline-config tautline-core tautline-host tautline)
 # Every optional feature that needs no C compiler.
 optional=tokio,bytes,futures,tracing,metrics,serde
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")

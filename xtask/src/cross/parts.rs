@@ -81,7 +81,11 @@ fn unit(run: &Run) -> Result<Counts, String> {
         "-p",
         "tautline-timing",
         "-p",
+        "tautline-config",
+        "-p",
         "tautline-core",
+        "-p",
+        "tautline-host",
         "--lib",
         "--no-fail-fast",
     ]);

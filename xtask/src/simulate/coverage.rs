@@ -17,7 +17,8 @@ const FLAGS: &str = "--cfg simulated --cfg covered -C instrument-coverage";
 /// Profile of the runs. LLVM adds up the runs that write to one file.
 const PROFILE: &str = "%2m.profraw";
 /// Parts of the engine whose files and functions are listed.
-const PARTS: [&str; 4] = ["crates/core/src", "crates/queue/src", "crates/timing/src", "crates/io/src"];
+const PARTS: [&str; 6] =
+    ["crates/core/src", "crates/queue/src", "crates/timing/src", "crates/config/src", "crates/host/src", "crates/io/src"];
 /// Lower layers, of which only sums are shown.
 const FOUNDATIONS: [&str; 2] = ["crates/mem/src", "crates/proto/src"];
 const UNREACHED: &str = "tests/sim/unreached.txt";

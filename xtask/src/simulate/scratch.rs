@@ -17,17 +17,18 @@ const PARTS: [&str; 8] = [
     "bindings/python",
 ];
 
-pub(super) struct Scratch {
+/// A copy of the sources below the target folder.
+pub struct Scratch {
     root: PathBuf,
     /// Folder of the copy.
-    pub(super) tree: PathBuf,
+    pub tree: PathBuf,
     /// Folder of its build.
     target: PathBuf,
 }
 
 impl Scratch {
     /// Returns a copy `name` below `target` of the sources below `root`.
-    pub(super) fn new(root: &Path, target: &Path, name: &str) -> Self {
+    pub fn new(root: &Path, target: &Path, name: &str) -> Self {
         let folder = target.join(name);
         Scratch { root: root.to_owned(), tree: folder.join("tree"), target: folder.join("target") }
     }
@@ -39,7 +40,7 @@ impl Scratch {
     }
 
     /// Does the same, except for some files that the caller writes.
-    pub(super) fn restore_except(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
+    pub fn restore_except(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
         for name in crate::git_files(&self.root, &PARTS)?.iter().filter(|name| !left_out(name)) {
             let Ok(bytes) = fs::read(self.root.join(name)) else { continue };
             self.write(name, &bytes)?;
@@ -47,7 +48,7 @@ impl Scratch {
         Ok(())
     }
 
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
         let path = self.tree.join(name);
         if fs::read(&path).is_ok_and(|before| before == bytes) {
             return Ok(());

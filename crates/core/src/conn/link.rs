@@ -100,7 +100,6 @@ pub(crate) enum News {
     /// The other side of an inproc pipe is closed.
     PeerClosed(u32),
     /// A name no longer resolves to all of its former endpoints.
-    #[cfg(feature = "names")]
     NameChanged,
     /// Taps have come or gone.
     TapsChanged,

@@ -136,7 +136,6 @@ impl OfferStore for Mutex<InprocNames> {
     }
 }
 
-#[cfg(feature = "names")]
 impl crate::driver::InprocSockets for Mutex<InprocNames> {
     fn has(&self, name: &str) -> bool {
         lock(self).is_bound(name)

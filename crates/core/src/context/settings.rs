@@ -22,7 +22,6 @@ const BLOCKY: i32 = 70;
 const TAUTLINE_VERSION: i32 = 0x5441_0002;
 pub(super) const TAUTLINE_OBSERVE: i32 = 0x5441_0004;
 pub(super) const TAUTLINE_POLICY: i32 = 0x5441_0008;
-#[cfg(feature = "names")]
 pub(super) const TAUTLINE_NAMES: i32 = 0x5441_0009;
 
 /// Value of ZMQ_SOCKET_LIMIT. As in libzmq, ZMQ_MAX_SOCKETS may be larger.

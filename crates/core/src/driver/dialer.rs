@@ -538,6 +538,14 @@ fn with_jitter(base: Duration) -> Duration {
 }
 
 impl EventSource for Dialer {
+    fn needs_timer(&self, key: u64) -> bool {
+        let state = lock(&self.state);
+        let of_attempts = |way: &ConnectAttempts| {
+            [way.retry_timer, way.proxy_timer, way.next_timer].contains(&key) || way.attempt.has_timer(key)
+        };
+        key == state.linger_timer || state.attempts.as_ref().is_some_and(|way| of_attempts(way))
+    }
+
     fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {
         if lock(&self.state).is_connecting() {
             self.handle_try_end(turn, event.token);

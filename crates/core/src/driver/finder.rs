@@ -1,7 +1,7 @@
 //! A connected name: finds the endpoints of the name, and follows changes.
 //!
 //! ```text
-//!  Directory ─ found(entries) ─▶ Finder ─┬─ a Dialer for each endpoint: a peer appears as with
+//!  Resolve ── update_entries ────▶ Finder ─┬─ a Dialer for each endpoint: a peer appears as with
 //!   (a thread of its own)                │  ZMQ_IMMEDIATE, once it is connected
 //!                                        └─ a pair of inproc ends, for a socket of this context
 //! ```
@@ -12,16 +12,15 @@
 use super::{Dialer, EventLoop, Site};
 use crate::conn::inproc::{self, Offer};
 use crate::conn::{News, PeerInfo};
-use crate::directory::{Directory, NameFollower};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::host::{NameEntry, NameFollower, Resolve};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
 use crate::policy::{Allowed, Denied, PolicyRequest};
 use crate::transport::{self, ConnectTarget};
 use std::time::Duration;
 use tautline_io::errno;
-use tautline_names::NameEntry;
 use tautline_policy::Call;
 use tautline_queue::sync::{Arc, Mutex, lock};
 
@@ -75,7 +74,7 @@ struct FinderState {
 pub(crate) struct Finder {
     site: Arc<Site>,
     options: Arc<Options>,
-    directory: Arc<Directory>,
+    resolver: Arc<dyn Resolve>,
     neighbours: Arc<dyn InprocSockets>,
     /// Number of the socket. A socket does not connect to endpoints that it has bound itself.
     socket: u64,
@@ -91,7 +90,7 @@ impl Finder {
     pub(crate) fn new(
         site: &Arc<Site>,
         options: &Options,
-        directory: &Arc<Directory>,
+        resolver: &Arc<dyn Resolve>,
         neighbours: Arc<dyn InprocSockets>,
         socket: u64,
         given: Arc<str>,
@@ -104,7 +103,7 @@ impl Finder {
         Arc::new(Finder {
             site: site.clone(),
             options: Arc::new(options),
-            directory: directory.clone(),
+            resolver: resolver.clone(),
             neighbours,
             socket,
             given,
@@ -120,7 +119,7 @@ impl Finder {
         let mut ways = std::mem::take(&mut state.paths);
         ways.append(&mut state.removed);
         drop(state);
-        self.directory.notify_follower_dropped();
+        self.resolver.notify_follower_dropped();
         ways
     }
 
@@ -132,7 +131,7 @@ impl Finder {
     /// Returns the nearest endpoint of an entry, or `None` if the entry is the socket itself.
     fn nearest(&self, entry: &NameEntry) -> Option<Arc<str>> {
         if let Some(id) = &entry.id {
-            if self.directory.socket_of(id) == Some(self.socket) {
+            if self.resolver.socket_of(id) == Some(self.socket) {
                 return None;
             }
             let inproc = inproc_endpoint(id);

@@ -1,9 +1,10 @@
 //! The timers of an I/O thread.
 //!
 //! A source cannot cancel a timer. If the source is gone or no longer needs the timer, the timer
-//! expires without effect. Until then, the timer holds the memory of its source, and peers that
-//! connect and disconnect create many timers within the time of a handshake. So timers whose source
-//! is gone are removed each time the total number has doubled.
+//! expires without effect. Until then, the timer holds the memory of its source. Peers that connect
+//! and disconnect create many timers within the time of a handshake, and a connect that is retried
+//! often creates many within a long ZMQ_CONNECT_TIMEOUT. So useless timers are removed each time the
+//! total number has doubled.
 
 use super::EventSource;
 use std::cmp::Reverse;
@@ -11,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// Number of timers up to which timers without a source are not removed.
+/// Number of timers up to which useless timers are not removed.
 const MIN_CLEANUP: usize = 1024;
 
 /// One timer.
@@ -26,7 +27,7 @@ pub(super) struct Timer {
 /// All timers of the thread.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
-    /// Number of timers at which timers without a source are removed next.
+    /// Number of timers at which useless timers are removed next.
     cleanup_at: usize,
 }
 
@@ -39,12 +40,18 @@ impl Default for Timers {
 impl Timers {
     /// Adds a timer.
     pub(super) fn push(&mut self, timer: Timer) {
-        if self.heap.len() >= self.cleanup_at {
-            self.heap.retain(|Reverse(timer)| timer.source.strong_count() > 0);
-            self.heap.shrink_to(MIN_CLEANUP);
-            self.cleanup_at = (2 * self.heap.len()).max(MIN_CLEANUP);
-        }
         self.heap.push(Reverse(timer));
+    }
+
+    /// Removes useless timers if there are many timers. The caller holds no lock of a source.
+    pub(super) fn clean_up(&mut self) {
+        if self.heap.len() < self.cleanup_at {
+            return;
+        }
+        let is_useful = |timer: &Timer| timer.source.upgrade().is_some_and(|source| source.needs_timer(timer.key));
+        self.heap.retain(|Reverse(timer)| is_useful(timer));
+        self.heap.shrink_to(MIN_CLEANUP);
+        self.cleanup_at = (2 * self.heap.len()).max(MIN_CLEANUP);
     }
 
     /// Time of the next timer.
@@ -85,6 +92,7 @@ impl Ord for Timer {
 mod tests {
     use super::super::EventLoop;
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
     use tautline_io::reactor::Event;
     use tautline_queue::sync::Arc;
@@ -94,6 +102,18 @@ mod tests {
     impl EventSource for Nobody {
         fn on_ready(self: Arc<Self>, _turn: &mut EventLoop, _event: &Event) {}
         fn on_timer(self: Arc<Self>, _turn: &mut EventLoop, _key: u64) {}
+    }
+
+    /// Needs only its last timer.
+    #[derive(Default)]
+    struct Retries(AtomicU64);
+
+    impl EventSource for Retries {
+        fn on_ready(self: Arc<Self>, _turn: &mut EventLoop, _event: &Event) {}
+        fn on_timer(self: Arc<Self>, _turn: &mut EventLoop, _key: u64) {}
+        fn needs_timer(&self, key: u64) -> bool {
+            key == self.0.load(Relaxed)
+        }
     }
 
     fn timer(source: &Arc<Nobody>, at: Instant, key: u64) -> Timer {
@@ -121,6 +141,7 @@ mod tests {
         for key in 0..100_000 {
             let source = if key % 100 == 0 { stays.clone() } else { Arc::new(Nobody) };
             timers.push(timer(&source, at, key));
+            timers.clean_up();
             assert!(timers.heap.len() <= MIN_CLEANUP.max(2 * key as usize / 100 + 2));
         }
         let mut kept = 0;
@@ -128,5 +149,20 @@ mod tests {
             kept += usize::from(timer.source.strong_count() > 0);
         }
         assert_eq!(kept, 1000);
+    }
+
+    #[test]
+    fn timers_that_a_source_no_longer_needs_are_removed() {
+        let (mut timers, source) = (Timers::default(), Arc::new(Retries::default()));
+        let at = Instant::now();
+        for key in 0..100_000 {
+            source.0.store(key, Relaxed);
+            let weak: Weak<Retries> = Arc::downgrade(&source);
+            timers.push(Timer { at, key, source: weak });
+            timers.clean_up();
+            assert!(timers.heap.len() <= MIN_CLEANUP);
+        }
+        let last = std::iter::from_fn(|| timers.pop_due(at)).any(|timer| timer.key == 99_999);
+        assert!(last, "the timer that is needed stays");
     }
 }

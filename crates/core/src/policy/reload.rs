@@ -17,7 +17,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 
 /// A value that is read from some files.
 #[derive(Debug)]
-pub(crate) struct ReloadedValue<T> {
+pub struct ReloadedValue<T> {
     value: T,
     /// Files, and folders with all their files.
     paths: Vec<PathBuf>,
@@ -32,11 +32,11 @@ pub(crate) struct ReloadedValue<T> {
 }
 
 /// A value, and true if all files were read for it. If false, they are read again.
-pub(crate) type Read<T> = Result<(T, bool), String>;
+pub type Read<T> = Result<(T, bool), String>;
 
 impl<T> ReloadedValue<T> {
     /// Reads the value from `paths`. The error describes the fault.
-    pub(crate) fn open(paths: Vec<PathBuf>, read: impl FnOnce() -> Read<T>) -> Result<Self, String> {
+    pub fn open(paths: Vec<PathBuf>, read: impl FnOnce() -> Read<T>) -> Result<Self, String> {
         let spare = Spare::shared();
         let before = FileState::of(&paths, &spare);
         let (value, is_whole) = spare.lend(read)?;
@@ -46,7 +46,7 @@ impl<T> ReloadedValue<T> {
     }
 
     /// The value of the last read.
-    pub(crate) fn get(&self) -> &T {
+    pub fn get(&self) -> &T {
         &self.value
     }
 
@@ -54,7 +54,7 @@ impl<T> ReloadedValue<T> {
     ///
     /// # Errors
     /// The fault of the files, reported once for each fault. The value is unchanged.
-    pub(crate) fn refresh(&mut self, read: impl FnOnce() -> Read<T>) -> Result<bool, String> {
+    pub fn refresh(&mut self, read: impl FnOnce() -> Read<T>) -> Result<bool, String> {
         if self.looked.elapsed() < LOOK {
             return Ok(false);
         }
@@ -90,7 +90,7 @@ impl<T> ReloadedValue<T> {
     }
 
     /// True if the files have changed and could not be read for this time.
-    pub(crate) fn has_failed_for(&self, time: Duration) -> bool {
+    pub fn has_failed_for(&self, time: Duration) -> bool {
         self.failing.is_some_and(|since| since.elapsed() >= time)
     }
 

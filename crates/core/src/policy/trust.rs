@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::reload::{Read, ReloadedValue};
-use crate::stderr_report;
+use tautline_io::stderr_report;
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
 use tautline_queue::sync::{Arc, Mutex, lock};

@@ -1,14 +1,11 @@
 //! bind, connect, unbind and disconnect (zmq_bind(3) and related calls).
 
-#[cfg(feature = "names")]
 pub(super) mod names;
 
-#[cfg(feature = "names")]
 use self::names::{NameBinding, bind_name, connect_name, disconnect_paths};
 use super::Socket;
 use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
-#[cfg(feature = "names")]
 use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site};
 use crate::endpoint::Endpoint;
@@ -35,10 +32,8 @@ pub(super) enum EndpointKind {
     /// The pipe to an endpoint for datagrams, and the endpoint.
     Datagram(PipeId, Arc<DatagramPort>),
     /// A bound name. The endpoints that were bound for it have their own entries.
-    #[cfg(feature = "names")]
     BoundName(Box<NameBinding>),
     /// A connected name.
-    #[cfg(feature = "names")]
     ConnectedName(Arc<Finder>),
 }
 
@@ -49,16 +44,13 @@ impl EndpointEntry {
             EndpointKind::Bound(_) | EndpointKind::InprocBound => true,
             EndpointKind::Connected(_) | EndpointKind::InprocConnected(_) => false,
             EndpointKind::Datagram(_, port) => port.receives(),
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => true,
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(_) => false,
         };
         *self.given == *given && is_bound == bound
     }
 
     /// The finder of a connected name.
-    #[cfg(feature = "names")]
     pub(super) fn finder(&self) -> Option<&Arc<Finder>> {
         match &self.kind {
             EndpointKind::ConnectedName(finder) => Some(finder),
@@ -69,7 +61,6 @@ impl EndpointEntry {
     /// The endpoints that were bound for a bound name.
     fn parts(&self) -> &[String] {
         match &self.kind {
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(offered) => &offered.parts,
             _ => &[],
         }
@@ -117,7 +108,6 @@ impl Socket {
         parsed: &Endpoint,
         at: Result<ResolvedAddress, Error>,
     ) -> Result<(), Error> {
-        #[cfg(feature = "names")]
         if let Endpoint::Name(name) = parsed {
             return bind_name(self, endpoint, name);
         }
@@ -228,7 +218,6 @@ impl Socket {
         if let Endpoint::Inproc(name) = &parsed {
             return self.connect_inproc(endpoint, name);
         }
-        #[cfg(feature = "names")]
         if let Endpoint::Name(name) = &parsed {
             return connect_name(self, endpoint, name);
         }
@@ -393,9 +382,7 @@ impl Socket {
                 acceptor.stop(Some(linger));
                 self.end_accepted(acceptor);
             }
-            #[cfg(feature = "names")]
             EndpointKind::BoundName(_) => {}
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(finder) => disconnect_paths(self, finder.end_search()),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::InprocConnected(id) => {
@@ -477,7 +464,6 @@ impl Socket {
             EndpointKind::Bound(acceptor) => acceptor.stop(None),
             EndpointKind::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             EndpointKind::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
-            #[cfg(feature = "names")]
             EndpointKind::ConnectedName(finder) => drop(finder.end_search()),
             _ => {}
         }

@@ -1,6 +1,8 @@
 //! Reasons why an endpoint was refused as invalid, in words, for the bindings.
 
 use super::Socket;
+use crate::context::resolver;
+use crate::endpoint::Endpoint;
 use crate::transport;
 
 /// Returns the reason why a bind or a connect failed with [`Error::Invalid`], if the reason is not
@@ -9,10 +11,8 @@ use crate::transport;
 /// [`Error::Invalid`]: crate::Error::Invalid
 pub fn endpoint_fault(socket: &Socket, endpoint: &str, connecting: bool) -> Option<String> {
     let parsed = transport::parse(endpoint).ok()?;
-    #[cfg(feature = "names")]
-    if let crate::endpoint::Endpoint::Name(name) = &parsed {
-        let fault = crate::context::names_fault()?;
-        return tautline_names::is_name(name).then(|| fault.to_owned());
+    if let Endpoint::Name(name) = &parsed {
+        return resolver(&socket.context)?.fault(name);
     }
     #[cfg(feature = "tls")]
     return transport::tls::fault(&parsed, connecting, &socket.pipes.options).map(|fault| fault.to_string());

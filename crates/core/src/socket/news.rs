@@ -89,7 +89,6 @@ impl Socket {
                 }
             }
             News::LockRequested => {}
-            #[cfg(feature = "names")]
             News::NameChanged => super::endpoints::names::disconnect_moved(self),
             News::TapsChanged => self.update_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),

@@ -94,7 +94,7 @@ pub(super) fn client(address: &WsEndpoint, usual_port: u16) -> Role {
     Role::Client { host, path: address.path.clone() }
 }
 
-/// The host as it is sent to the peer. A zone is valid on this machine only.
+/// The host, in the form for the peer. A zone is valid on this machine only.
 pub(super) fn host_without_zone(address: &WsEndpoint) -> String {
     match &address.tcp.host {
         Host::Literal(ip @ IpAddr::V6(_), _) => Host::Literal(*ip, None).to_string(),

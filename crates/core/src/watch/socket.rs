@@ -494,7 +494,6 @@ impl Watcher for SocketWatch {
                 event::HANDSHAKE_FAILED_NO_DETAIL
                 | event::HANDSHAKE_FAILED_PROTOCOL
                 | event::HANDSHAKE_FAILED_AUTH => socket.failed_handshakes += 1,
-                #[cfg(feature = "names")]
                 event::NAME if value != 0 => socket.names_away += 1,
                 _ => {}
             }
@@ -536,9 +535,7 @@ fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) 
             endpoint.reason.clear();
         }
         _ if endpoint.bound => {}
-        #[cfg(feature = "names")]
         event::NAME if value != 0 => fail(endpoint),
-        #[cfg(feature = "names")]
         event::NAME => {
             endpoint.state = EndpointState::Connected;
             (endpoint.failures, endpoint.failing_since, endpoint.error) = (0, 0, 0);

@@ -1,7 +1,7 @@
 use super::*;
 
 const TIMES: Times =
-    Times { spin: 20, avoidable_sleep: 200, preempted_yield: 5, high_loss: 150, most: 4000, cores: 2 };
+    Times { spin: 20, avoidable_sleep: 200, preempted_yield: 5, high_loss: 150, max_loss: 4000, cores: 2 };
 
 #[test]
 fn failed_spins_stop_spinning_until_a_short_sleep() {

@@ -45,6 +45,11 @@ impl Attempt {
         }
     }
 
+    /// True if the timer `key` ends one of the tries.
+    pub(super) fn has_timer(&self, key: u64) -> bool {
+        matches!(self, Attempt::Connecting(tries) if tries.iter().any(|one| one.timer == key))
+    }
+
     /// Removes and returns the try for which `is_it` is true.
     fn take(&mut self, is_it: impl Fn(&Try) -> bool) -> Option<Try> {
         let Attempt::Connecting(tries) = self else { return None };

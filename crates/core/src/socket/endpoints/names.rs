@@ -1,63 +1,46 @@
-//! `name://orders`: bind and connect by a name. A directory knows the endpoints of the name.
+//! `name://orders`: bind and connect by a name. The host resolves the name.
 
 use super::EndpointKind;
-use crate::context::{bound_inproc_names, directory};
-use crate::directory::{Directory, NameFollower};
+use crate::context::{bound_inproc_names, resolver};
 use crate::driver::{Finder, NamePath, inproc_endpoint, may_be_inproc};
 use crate::error::Error;
+use crate::host::{NameFollower, NameRegistration, Resolve};
 use crate::pipe::PipeId;
 use crate::socket::Socket;
-use tautline_names::Registration;
 use tautline_queue::sync::Arc;
 
 /// The registration and the endpoints of a bound name.
 pub(in crate::socket) struct NameBinding {
-    directory: Arc<Directory>,
-    registration: Registration,
+    registration: Box<dyn NameRegistration>,
     /// The endpoints that were bound for the name, as resolved.
     pub(super) parts: Vec<String>,
 }
 
-impl Drop for NameBinding {
-    fn drop(&mut self) {
-        self.registration.withdraw();
-        // Usually the file of an ipc path stays when its socket is closed. This path is unique to
-        // this socket, so no other socket reuses it.
-        if let Some(path) = self.registration.ipc().strip_prefix("ipc://") {
-            let _ = std::fs::remove_file(path);
-        }
-        self.directory.unregister(self.registration.id());
-    }
-}
-
-fn directory_for(socket: &Socket, name: &str) -> Result<Arc<Directory>, Error> {
+fn resolver_for(socket: &Socket, name: &str) -> Result<Arc<dyn Resolve>, Error> {
     // libzmq's error for an unsupported transport.
-    let directory = directory(&socket.context).ok_or(Error::ProtocolNotSupported)?;
-    directory.check(name)?;
-    Ok(directory.clone())
+    let resolver = resolver(&socket.context).ok_or(Error::ProtocolNotSupported)?;
+    resolver.check(name)?;
+    Ok(resolver.clone())
 }
 
-/// Binds the endpoints that the directory asks for and registers them. Either all succeed, or all
-/// are undone.
+/// Binds the endpoints that the host asks for and registers them. Either all succeed, or all are
+/// undone.
 pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<(), Error> {
-    let directory = directory_for(socket, name)?;
-    let (registration, tcp) = directory.register(name, socket.id)?;
-    let mut offered = NameBinding { directory: directory.clone(), registration, parts: Vec::new() };
-    let mut remote = Vec::new();
-    let id = offered.registration.id().to_owned();
-    let inproc = may_be_inproc(&socket.pipes.options).then(|| inproc_endpoint(&id));
+    let registration = resolver_for(socket, name)?.register(name, socket.id)?;
+    let mut offered = NameBinding { registration, parts: Vec::new() };
+    let inproc = may_be_inproc(&socket.pipes.options).then(|| inproc_endpoint(offered.registration.id()));
     let outcome = (|| {
         for part in inproc.into_iter().chain([offered.registration.ipc()]) {
             socket.bind(&part)?;
             offered.parts.push(socket.last_endpoint.to_string());
         }
-        if let Some(tcp) = tcp {
-            socket.bind(&tcp)?;
-            let bound = socket.last_endpoint.to_string();
-            remote.push(directory.advertised(&bound));
-            offered.parts.push(bound);
+        let mut remote = None;
+        if let Some(tcp) = offered.registration.tcp() {
+            socket.bind(tcp)?;
+            remote = Some(&*socket.last_endpoint);
+            offered.parts.push(socket.last_endpoint.to_string());
         }
-        Ok(offered.registration.publish(&remote)?)
+        offered.registration.publish(remote)
     })();
     if let Err(error) = outcome {
         for part in &offered.parts {
@@ -65,7 +48,6 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
         }
         return Err(error);
     }
-    directory.refresh();
     socket.add_endpoint(endpoint, EndpointKind::BoundName(Box::new(offered)));
     socket.last_endpoint = endpoint.into();
     Ok(())
@@ -73,7 +55,7 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
 
 /// Connects to all endpoints of the name, now and later.
 pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
-    let directory = directory_for(socket, name)?;
+    let resolver = resolver_for(socket, name)?;
     let site = socket.site_for_streams()?;
     if socket.pipes.options.type_info().connects_once
         && socket.endpoints.iter().any(|entry| entry.is(endpoint, false))
@@ -84,14 +66,14 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
     let (neighbours, whoami) = (bound_inproc_names(&socket.context), *socket.own_peer_info());
     let given = socket.context.share_endpoint(endpoint);
     let options = &socket.pipes.options;
-    let finder = Finder::new(&site, options, &directory, neighbours, socket.id, given.clone(), whoami);
+    let finder = Finder::new(&site, options, &resolver, neighbours, socket.id, given.clone(), whoami);
     if options.connect_routing_id.is_some() {
         socket.pipes.options_mut().connect_routing_id = None;
     }
     let follower: Arc<dyn NameFollower> = finder.clone();
     socket.show_endpoints();
     socket.show_endpoint(endpoint, endpoint, false);
-    if let Err(error) = directory.follow(name, &follower) {
+    if let Err(error) = resolver.follow(name, &follower) {
         drop(finder.end_search());
         socket.show_endpoints();
         return Err(error);

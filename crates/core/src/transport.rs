@@ -1,7 +1,7 @@
 //! The transports: create a listener or a stream from an endpoint.
 //!
 //! There is one row of [`REGISTRY`] and one file per byte-stream transport. (Outside the rows,
-//! `endpoint` knows `inproc` and `udp`, and [`connect`] has tcp's options and ipc's shared memory.)
+//! `endpoint` parses all addresses, and [`connect`] has tcp's options and ipc's shared memory.)
 //! Framing, handshakes and reconnects are common to all transports and are in `proto` and `driver`.
 //! If another protocol carries ZMTP, the transport supplies the carrier. `inproc` has no streams:
 //! it joins two sockets of a context directly.
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use local::{AddressQuery, ResolvedAddress};
 
-use crate::endpoint::{Endpoint, Host, IpcEndpoint, TcpEndpoint, UdpEndpoint, VsockEndpoint, WsEndpoint};
+use crate::endpoint::{Endpoint, Host, IpcEndpoint, TcpEndpoint, UdpEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
@@ -148,8 +148,6 @@ struct Transport {
     scheme: &'static str,
     /// Suffix of the address of an accepted peer, in events.
     peer_path: &'static str,
-    /// Parses an address.
-    read: fn(&'static str, &str) -> Result<Endpoint, Error>,
     /// Listens at an endpoint of this transport. If the resolver was asked for the host, its
     /// address is given. Returns `None` if the endpoint belongs to another transport.
     listen: fn(&Endpoint, ResolvedAddress, &Options) -> Option<Result<Bound, Failed>>,
@@ -172,7 +170,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: "tcp",
         peer_path: "",
-        read: Endpoint::stream::<TcpEndpoint>,
         listen: tcp::listen,
         question: tcp::question,
         local_name: tcp::local_name,
@@ -183,7 +180,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: "ipc",
         peer_path: "",
-        read: Endpoint::stream::<IpcEndpoint>,
         listen: |endpoint, _, options| ipc::listen(endpoint, options),
         question: |_, _| None,
         local_name: |_, _, _| None,
@@ -194,7 +190,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: "vsock",
         peer_path: "",
-        read: Endpoint::stream::<VsockEndpoint>,
         listen: |endpoint, _, options| vsock::listen(endpoint, options),
         question: |_, _| None,
         local_name: |endpoint, _, options| vsock::local_name(endpoint, options),
@@ -205,7 +200,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: "ws",
         peer_path: "/",
-        read: Endpoint::stream::<WsEndpoint>,
         listen: ws::listen,
         question: ws::question,
         local_name: ws::local_name,
@@ -218,7 +212,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: tls::SCHEME,
         peer_path: "",
-        read: Endpoint::stream::<TcpEndpoint>,
         listen: tls::listen,
         question: tls::question,
         local_name: tls::local_name,
@@ -231,7 +224,6 @@ static REGISTRY: &[Transport] = &[
     Transport {
         scheme: wss::SCHEME,
         peer_path: "/",
-        read: Endpoint::stream::<WsEndpoint>,
         listen: wss::listen,
         question: wss::question,
         local_name: wss::local_name,
@@ -241,15 +233,9 @@ static REGISTRY: &[Transport] = &[
     },
 ];
 
-/// Parses an endpoint. Returns `Error::Invalid` without `://`, with an empty scheme or address, or
-/// for an address without any valid meaning; `Error::ProtocolNotSupported` for an unsupported
-/// transport, known or unknown; `Error::NameTooLong` for a path beyond the system's limit.
+/// Parses an endpoint, see [`Endpoint::parse`].
 pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
-    let (scheme, address) = Endpoint::split(text)?;
-    match REGISTRY.iter().find(|entry| entry.scheme == scheme) {
-        Some(entry) => (entry.read)(entry.scheme, address),
-        None => Endpoint::other(scheme, address),
-    }
+    Endpoint::parse(text)
 }
 
 /// The part after `://`, if the transport is a byte-stream transport.

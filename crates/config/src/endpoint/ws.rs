@@ -3,24 +3,25 @@
 use std::fmt;
 
 use super::Address;
+use super::grammar::split_path;
 use super::tcp::TcpEndpoint;
 use crate::error::Error;
 
 /// A WebSocket address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct WsEndpoint {
+pub struct WsEndpoint {
     /// Host and port.
-    pub(crate) tcp: TcpEndpoint,
+    pub tcp: TcpEndpoint,
     /// The requested path, with its leading slash. The path contains only URL characters, so it
     /// cannot end a line of HTTP.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 impl Address for WsEndpoint {
     /// Parses `host:port/path`. Returns `Error::Invalid` as for `tcp`, and for a path with
     /// characters that are not allowed in a URL.
     fn parse(address: &str) -> Result<WsEndpoint, Error> {
-        let (tcp, path) = address.split_at(address.find('/').unwrap_or(address.len()));
+        let (tcp, path) = split_path(address);
         if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::Invalid);
         }

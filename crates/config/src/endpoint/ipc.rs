@@ -4,11 +4,12 @@
 use std::fmt;
 
 use super::Address;
+use super::grammar::SUN_PATH;
 use crate::error::Error;
 
 /// A Unix domain socket to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum IpcEndpoint {
+pub enum IpcEndpoint {
     /// `*`: bind chooses a path.
     Wildcard,
     /// A path in the file system, absolute or relative. It fits into the system's address with its
@@ -17,10 +18,6 @@ pub(crate) enum IpcEndpoint {
     /// A name outside the file system, without its `@`; never empty.
     Abstract(Vec<u8>),
 }
-
-/// Size of `sun_path` in the system's `sockaddr_un`.
-const SUN_PATH: usize =
-    if cfg!(any(target_os = "linux", target_os = "android", windows)) { 108 } else { 104 };
 
 impl Address for IpcEndpoint {
     /// Parses the part after `ipc://`. Returns `Error::NameTooLong` if it does not fit into

@@ -1,12 +1,12 @@
 //! Reports to the user of the program, on standard error.
 
+use crate::fd::RawFd;
+use crate::poll::{self, PollFd};
+use crate::thread::{self, OwnThread};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
-use tautline_io::fd::RawFd;
-use tautline_io::poll::{self, PollFd};
-use tautline_io::thread::{self, OwnThread};
 
 /// The descriptor of standard error.
 const STDERR: RawFd = 2;
@@ -21,7 +21,7 @@ static STUCK: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line, and waits a short time until it is written: for a call that is about to fail.
 /// Does not wait if the previous line could not be written.
-pub(crate) fn report_and_wait(text: &str) {
+pub fn report_and_wait(text: &str) {
     let was_stuck = STUCK.load(Relaxed);
     let written = report_in_background(text);
     if !was_stuck && written.recv_timeout(PATIENCE).is_err() {
@@ -32,7 +32,7 @@ pub(crate) fn report_and_wait(text: &str) {
 /// Writes a line on a separate thread, which blocks all signals: SIGPIPE of a pipe without a reader
 /// and SIGXFSZ cannot end the process. If the line cannot be written within [`PATIENCE`], it is
 /// lost.
-pub(crate) fn report_in_background(text: &str) -> mpsc::Receiver<()> {
+pub fn report_in_background(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
     let (done, is_done) = mpsc::channel();
     let _ = thread::start("ZMQbg/say", thread::STACK, move || {

@@ -1,6 +1,6 @@
 //! Errors of engine operations, and the table that maps them to `errno`.
 
-pub(crate) use tautline_mem::reserve::{NoMemory, check_shortage};
+pub use tautline_mem::reserve::{NoMemory, check_shortage};
 
 /// Reason why a socket or context operation failed. Each variant stands for exactly one errno of
 /// the man pages.
@@ -56,12 +56,14 @@ pub enum Error {
 
 /// Checks that there is memory for `bytes` now. Called before data of a size that peers choose goes
 /// into collections that would abort the process without memory.
-pub(crate) fn check_memory(bytes: usize) -> Result<(), NoMemory> {
+#[inline]
+pub fn check_memory(bytes: usize) -> Result<(), NoMemory> {
     tautline_proto::check_available(bytes).map_err(|_| NoMemory)?;
     check_shortage()
 }
 
 impl From<NoMemory> for Error {
+    #[inline]
     fn from(_: NoMemory) -> Self {
         Error::NoMemory
     }

@@ -3,23 +3,24 @@
 
 use std::fmt;
 
+use super::grammar::split_source;
 use super::{Host, HostPort};
 use crate::error::Error;
 
 /// A UDP address to receive at or to send to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct UdpEndpoint {
+pub struct UdpEndpoint {
     /// The interface for multicast, by its name or address.
-    pub(crate) interface: Option<Host>,
+    pub interface: Option<Host>,
     /// The host, group or local address, and the port.
-    pub(crate) target: HostPort,
+    pub target: HostPort,
 }
 
 impl UdpEndpoint {
     /// Parses the part after `://`. Returns `Error::Invalid` without a port, for a port that is not
     /// a number, and for an empty part.
-    pub(crate) fn parse(address: &str) -> Result<UdpEndpoint, Error> {
-        let (interface, target) = match address.split_once(';') {
+    pub fn parse(address: &str) -> Result<UdpEndpoint, Error> {
+        let (interface, target) = match split_source(address) {
             Some((interface, target)) => (Some(Host::parse(interface)?), target),
             None => (None, address),
         };

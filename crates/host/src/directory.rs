@@ -17,13 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::endpoint::Endpoint;
-use crate::error::{Error, check_shortage};
-use crate::policy::ReloadedValue;
-use crate::stderr_report::{report_and_wait, report_in_background};
-use crate::transport;
+use tautline_core::host::{NameEntry, NameFollower, NameRegistration, Resolve, may_be_named};
+use tautline_core::{Error, ReloadedValue, is_memory_short};
+use tautline_io::stderr_report::{report_and_wait, report_in_background};
 use tautline_io::thread::{self, OwnThread, process_id};
-use tautline_names::{NameEntry, NamesConfig, RESOLVERS, Registration, is_name};
+use tautline_names::{NamesConfig, RESOLVERS, Registration, is_name};
 use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Maximum time between two checks if the names file has changed, and if a name still has a
@@ -32,22 +30,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time until a failed resolver is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Receives the endpoints of a name.
-pub(crate) trait NameFollower: Send + Sync {
-    /// Receives the current entries of the name. A higher `version` is a newer answer. Called
-    /// without a lock, by the following thread or by a thread of the directory.
-    fn update_entries(self: Arc<Self>, version: u64, entries: &[NameEntry]);
-
-    /// Reports that a resolver has failed, with the reason. `None`: the resolver works again.
-    fn report_resolver(&self, resolver: &str, why: Option<&str>);
-
-    /// Reports an endpoint from a resolver that a name must not have. The endpoint is ignored.
-    fn report_refused_endpoint(&self, resolver: &str, endpoint: &str);
-}
-
 /// The directory of names.
 #[derive(Debug)]
-pub(crate) struct Directory {
+struct Directory {
     path: PathBuf,
     state: Mutex<DirectoryState>,
     /// Notified when there are names to ask for, or when the last follower has gone.
@@ -56,8 +41,8 @@ pub(crate) struct Directory {
 
 #[derive(Debug)]
 struct DirectoryState {
-    /// `None`: the file could not be read when the context was created, and there are no names.
-    names: Option<ReloadedValue<Arc<NamesConfig>>>,
+    /// The fault if the file could not be read when the context was created: there are no names.
+    names: Result<ReloadedValue<Arc<NamesConfig>>, String>,
     known: HashMap<String, NameState>,
     /// The resolvers that have a thread.
     running: [bool; RESOLVERS.len()],
@@ -119,71 +104,47 @@ impl NameState {
     }
 }
 
-impl Directory {
-    /// Returns the directory that the environment names (`TAUT_NAMES`: the path of a names file),
-    /// or `None` if it names none. Looked up once, because a program may change the environment
-    /// later.
-    pub(crate) fn of_environment() -> Option<&'static Arc<Directory>> {
-        Directory::named_by_environment().as_ref().map(|(directory, _)| directory)
+/// Returns the directory that the environment names (`TAUT_NAMES`: the path of a names file), or
+/// `None` if it names none. Looked up once, because a program may change the environment later.
+pub(crate) fn of_environment() -> Option<Arc<dyn Resolve>> {
+    static DIRECTORY: OnceLock<Option<Arc<Directory>>> = OnceLock::new();
+    let directory = DIRECTORY.get_or_init(|| {
+        let named = tautline_io::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
+        let path = PathBuf::from(named);
+        Some(Arc::new(Directory::open(&path).unwrap_or_else(|fault| {
+            report_and_wait(&fault);
+            // Names are supported, but every lookup fails.
+            Directory::new(path, Err(fault))
+        })))
+    });
+    directory.clone().map(|directory| directory as Arc<dyn Resolve>)
+}
+
+/// Opens a directory by the path of a names file. Reports a fault of the file on standard error.
+pub(crate) fn open(path: &Path) -> Result<Arc<dyn Resolve>, Error> {
+    match Directory::open(path) {
+        Ok(directory) => Ok(Arc::new(directory)),
+        Err(fault) => {
+            report_and_wait(&fault);
+            Err(Error::Invalid)
+        }
+    }
+}
+
+impl Resolve for Directory {
+    fn check(&self, name: &str) -> Result<(), Error> {
+        if is_name(name) && lock(&self.state).names.is_ok() { Ok(()) } else { Err(Error::Invalid) }
     }
 
-    /// Returns the reason why the names file of the environment could not be read.
-    pub(crate) fn environment_fault() -> Option<&'static str> {
-        Directory::named_by_environment().as_ref().and_then(|(_, fault)| fault.as_deref())
+    fn fault(&self, name: &str) -> Option<String> {
+        let fault = lock(&self.state).names.as_ref().err().cloned();
+        fault.filter(|_| is_name(name))
     }
 
-    fn named_by_environment() -> &'static Option<(Arc<Directory>, Option<String>)> {
-        static DIRECTORY: OnceLock<Option<(Arc<Directory>, Option<String>)>> = OnceLock::new();
-        DIRECTORY.get_or_init(|| {
-            let named = tautline_io::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
-            let path = PathBuf::from(named);
-            Some(match Directory::open(path.clone()) {
-                Ok(directory) => (directory, None),
-                Err(fault) => {
-                    report_and_wait(&fault);
-                    // Names are supported, but every lookup fails.
-                    (Arc::new(Directory::new(path, None)), Some(fault))
-                }
-            })
-        })
-    }
-
-    /// Opens a directory by the path of a names file.
-    pub(crate) fn open(path: PathBuf) -> Result<Arc<Directory>, String> {
-        // The process may change its working directory.
-        let path =
-            std::path::absolute(&path).map_err(|error| format!("names {}: {error}", path.display()))?;
-        let names = ReloadedValue::open(vec![path.clone()], || read(&path))?;
-        Ok(Arc::new(Directory::new(path, Some(names))))
-    }
-
-    fn new(path: PathBuf, names: Option<ReloadedValue<Arc<NamesConfig>>>) -> Self {
-        let state = DirectoryState {
-            names,
-            known: HashMap::new(),
-            running: Default::default(),
-            bound: HashMap::new(),
-            process: process_id(),
-        };
-        Directory { path, state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Checks that `name` is valid.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if it is not, or if the names file has a fault.
-    pub(crate) fn check(&self, name: &str) -> Result<(), Error> {
-        if is_name(name) && lock(&self.state).names.is_some() { Ok(()) } else { Err(Error::Invalid) }
-    }
-
-    /// Returns an entry of `name` for publication, and the endpoint to bind for other hosts.
-    ///
-    /// # Errors
-    /// [`Error::NotSupported`] if the names file has no folder for it, or a system error.
-    pub(crate) fn register(&self, name: &str, socket: u64) -> Result<(Registration, Option<String>), Error> {
+    fn register(self: Arc<Self>, name: &str, socket: u64) -> Result<Box<dyn NameRegistration>, Error> {
         let names = self.names().ok_or(Error::Invalid)?;
         let folder = names.folder.as_ref().ok_or(Error::NotSupported)?;
-        let registration = Registration::prepare(folder, name).map_err(|error| {
+        let entry = Registration::prepare(folder, name).map_err(|error| {
             // The folder is not safe to use. Report the reason, because the errno alone does not
             // tell what to do.
             if error.kind() == std::io::ErrorKind::PermissionDenied && error.get_ref().is_some() {
@@ -191,50 +152,15 @@ impl Directory {
             }
             Error::from(error)
         })?;
-        lock(&self.state).bound.insert(registration.id().to_owned(), socket);
-        Ok((registration, folder.tcp.clone()))
+        lock(&self.state).bound.insert(entry.id().to_owned(), socket);
+        Ok(Box::new(RegisteredSocket { tcp: folder.tcp.clone(), directory: self, entry }))
     }
 
-    /// The endpoint that other hosts use for a socket bound at `endpoint`.
-    pub(crate) fn advertised(&self, endpoint: &str) -> String {
-        let names = self.names();
-        let host = names.as_ref().and_then(|names| names.folder.as_ref()?.advertise.as_deref());
-        match (host, endpoint.rsplit_once(':')) {
-            (Some(host), Some((_, port))) => format!("tcp://{host}:{port}"),
-            _ => endpoint.to_owned(),
-        }
-    }
-
-    /// Triggers a lookup after an entry was published or removed, so that this process need not
-    /// wait for the next one.
-    pub(crate) fn refresh(&self) {
-        let mut state = lock(&self.state);
-        state.known.values_mut().for_each(NameState::make_due);
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// Removes the entry of this id.
-    pub(crate) fn unregister(&self, id: &str) {
-        lock(&self.state).bound.remove(id);
-        self.refresh();
-    }
-
-    /// The socket of this process that owns this entry.
-    pub(crate) fn socket_of(&self, id: &str) -> Option<u64> {
+    fn socket_of(&self, id: &str) -> Option<u64> {
         lock(&self.state).bound.get(id).copied()
     }
 
-    /// Reports the endpoints of `name` to `follower`, now and after each change, until the follower
-    /// is dropped.
-    ///
-    /// # Errors
-    /// [`Error::NoThread`].
-    pub(crate) fn follow(
-        self: &Arc<Self>,
-        name: &str,
-        follower: &Arc<dyn NameFollower>,
-    ) -> Result<(), Error> {
+    fn follow(self: Arc<Self>, name: &str, follower: &Arc<dyn NameFollower>) -> Result<(), Error> {
         let mut idle = Vec::new();
         let (version, entries) = {
             let mut state = lock(&self.state);
@@ -269,20 +195,101 @@ impl Directory {
         Ok(())
     }
 
-    /// Notes that a follower is gone, or will be in a moment.
-    pub(crate) fn notify_follower_dropped(&self) {
+    fn notify_follower_dropped(&self) {
+        self.changed.notify_all();
+    }
+}
+
+/// An entry of a socket of this process.
+struct RegisteredSocket {
+    directory: Arc<Directory>,
+    entry: Registration,
+    /// The endpoint to bind for other hosts.
+    tcp: Option<String>,
+}
+
+impl NameRegistration for RegisteredSocket {
+    fn id(&self) -> &str {
+        self.entry.id()
+    }
+
+    fn ipc(&self) -> String {
+        self.entry.ipc()
+    }
+
+    fn tcp(&self) -> Option<&str> {
+        self.tcp.as_deref()
+    }
+
+    fn publish(&mut self, tcp: Option<&str>) -> Result<(), Error> {
+        let remote: Vec<String> = tcp.into_iter().map(|tcp| self.directory.advertised(tcp)).collect();
+        self.entry.publish(&remote)?;
+        self.directory.refresh();
+        Ok(())
+    }
+}
+
+impl Drop for RegisteredSocket {
+    fn drop(&mut self) {
+        self.entry.withdraw();
+        // Usually the file of an ipc path stays when its socket is closed. This path is unique to
+        // this socket, so no other socket reuses it.
+        if let Some(path) = self.entry.ipc().strip_prefix("ipc://") {
+            let _ = std::fs::remove_file(path);
+        }
+        lock(&self.directory.state).bound.remove(self.entry.id());
+        self.directory.refresh();
+    }
+}
+
+impl Directory {
+    /// Opens a directory by the path of a names file.
+    fn open(path: &Path) -> Result<Self, String> {
+        // The process may change its working directory.
+        let path = std::path::absolute(path).map_err(|error| format!("names {}: {error}", path.display()))?;
+        let names = ReloadedValue::open(vec![path.clone()], || read(&path))?;
+        Ok(Directory::new(path, Ok(names)))
+    }
+
+    fn new(path: PathBuf, names: Result<ReloadedValue<Arc<NamesConfig>>, String>) -> Self {
+        let state = DirectoryState {
+            names,
+            known: HashMap::new(),
+            running: Default::default(),
+            bound: HashMap::new(),
+            process: process_id(),
+        };
+        Directory { path, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The endpoint that other hosts use for a socket bound at `endpoint`.
+    fn advertised(&self, endpoint: &str) -> String {
+        let names = self.names();
+        let host = names.as_ref().and_then(|names| names.folder.as_ref()?.advertise.as_deref());
+        match (host, endpoint.rsplit_once(':')) {
+            (Some(host), Some((_, port))) => format!("tcp://{host}:{port}"),
+            _ => endpoint.to_owned(),
+        }
+    }
+
+    /// Triggers a lookup after an entry was published or removed, so that this process need not
+    /// wait for the next one.
+    fn refresh(&self) {
+        let mut state = lock(&self.state);
+        state.known.values_mut().for_each(NameState::make_due);
+        drop(state);
         self.changed.notify_all();
     }
 
     fn names(&self) -> Option<Arc<NamesConfig>> {
         let mut state = lock(&self.state);
         self.read_again(&mut state);
-        state.names.as_ref().map(|names| names.get().clone())
+        state.names.as_ref().ok().map(|names| names.get().clone())
     }
 
     /// Reads a changed file again, either completely or not at all.
     fn read_again(&self, state: &mut DirectoryState) {
-        let Some(names) = &mut state.names else { return };
+        let Ok(names) = &mut state.names else { return };
         match names.refresh(|| read(&self.path)) {
             Ok(true) => {
                 state.known.values_mut().for_each(NameState::make_due);
@@ -300,9 +307,9 @@ impl Directory {
         let _own = OwnThread::new();
         while let Some((names, due)) = self.wait_for_names(resolver) {
             for name in due {
-                let ask = AssertUnwindSafe(|| match check_shortage() {
-                    Ok(()) => RESOLVERS[resolver].resolve(&names, &name),
-                    Err(_) => Err(Error::NoMemory.to_string()),
+                let ask = AssertUnwindSafe(|| match is_memory_short() {
+                    false => RESOLVERS[resolver].resolve(&names, &name),
+                    true => Err(Error::NoMemory.to_string()),
                 });
                 let answer =
                     panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver panicked".to_owned()));
@@ -317,7 +324,7 @@ impl Directory {
         loop {
             self.read_again(&mut state);
             state.known.retain(|_, known| known.followers.iter().any(|who| who.strong_count() > 0));
-            let names = state.names.as_ref().map(|names| names.get().clone());
+            let names = state.names.as_ref().ok().map(|names| names.get().clone());
             let Some(names) = names.filter(|_| !state.known.is_empty()) else {
                 state.running[resolver] = false;
                 return None;
@@ -359,7 +366,8 @@ impl Directory {
                     if said.due.is_some() {
                         said.due = Instant::now().checked_add(answer.fresh_for);
                     }
-                    (said.entries, said.fault) = (answer.entries, None);
+                    said.entries = answer.entries.into_iter().map(entry).collect();
+                    said.fault = None;
                     let known = std::mem::replace(&mut said.refused, answer.refused);
                     refused.extend(said.refused.iter().filter(|new| !known.contains(new)).cloned());
                 }
@@ -391,11 +399,9 @@ impl NameState {
 }
 
 fn read(path: &Path) -> Result<(Arc<NamesConfig>, bool), String> {
-    NamesConfig::read(path, &is_endpoint).map(|names| (Arc::new(names), true))
+    NamesConfig::read(path, &may_be_named).map(|names| (Arc::new(names), true))
 }
 
-/// True if a name may have this endpoint: a byte-stream endpoint that can be connected to.
-fn is_endpoint(text: &str) -> bool {
-    transport::parse(text)
-        .is_ok_and(|endpoint| matches!(endpoint, Endpoint::Stream(..)) && endpoint.check_connect().is_ok())
+fn entry(tautline_names::NameEntry { id, endpoints }: tautline_names::NameEntry) -> NameEntry {
+    NameEntry { id, endpoints }
 }

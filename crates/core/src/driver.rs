@@ -12,7 +12,6 @@ mod acceptor;
 mod closing;
 mod datagram;
 mod dialer;
-#[cfg(feature = "names")]
 mod finder;
 mod handshake;
 mod heartbeat;
@@ -33,7 +32,6 @@ mod wire;
 pub(crate) use acceptor::Acceptor;
 pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::Dialer;
-#[cfg(feature = "names")]
 pub(crate) use finder::{Finder, InprocSockets, NamePath, inproc_endpoint, may_be_inproc};
 use site::Resident;
 pub(crate) use site::Site;
@@ -69,6 +67,10 @@ pub(crate) trait EventSource: Send + Sync {
     /// Handles the end of a timer that the source set with [`EventLoop::set_timer`]. Timers are not
     /// cancelled: the source compares `key` to see if this timer is still valid.
     fn on_timer(self: Arc<Self>, turn: &mut EventLoop, key: u64);
+    /// False if the timer `key` would have no effect: the driver may then forget it.
+    fn needs_timer(&self, _key: u64) -> bool {
+        true
+    }
     /// Cleans up after a panic in one of the other methods: ends everything that can be ended.
     fn on_panic(self: Arc<Self>, _turn: &mut EventLoop) {}
 }
@@ -540,6 +542,7 @@ impl EventLoop {
         if self.timers.next().is_none() {
             return;
         }
+        self.timers.clean_up();
         let now = Instant::now();
         while let Some(timer) = self.timers.pop_due(now) {
             if let Some(source) = timer.source.upgrade() {

@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// One network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AcceptFilter {
+pub struct AcceptFilter {
     network: IpAddr,
     prefix: u8,
 }
@@ -43,7 +43,7 @@ impl AcceptFilter {
 
     /// True if a peer with this address may connect. An IPv4 address and its IPv6-mapped form are
     /// equal.
-    pub(crate) fn matches(&self, peer: IpAddr) -> bool {
+    pub fn matches(&self, peer: IpAddr) -> bool {
         let from_v4 = |prefix: u8| prefix + 96;
         let prefix = if self.network.is_ipv4() { from_v4(self.prefix) } else { self.prefix };
         let differing = mapped(self.network).to_bits() ^ mapped(peer).to_bits();

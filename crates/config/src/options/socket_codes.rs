@@ -1,20 +1,31 @@
 //! Options that only the socket itself answers, each with its name. All others are rows of `table`.
 
-pub(crate) const SUBSCRIBE: i32 = 6;
-pub(crate) const UNSUBSCRIBE: i32 = 7;
-pub(crate) const RCVMORE: i32 = 13;
-pub(crate) const FD: i32 = 14;
-pub(crate) const EVENTS: i32 = 15;
-pub(crate) const TYPE: i32 = 16;
-pub(crate) const LAST_ENDPOINT: i32 = 32;
-pub(crate) const THREAD_SAFE: i32 = 81;
-pub(crate) const TOPICS_COUNT: i32 = 116;
-/// Our own numbers, far from libzmq's.
-pub(crate) const STATISTICS: i32 = 0x5441_0001;
-
-pub(crate) const PEERS: i32 = 0x5441_0005;
-pub(crate) const WAIT_PEERS: i32 = 0x5441_0006;
-pub(crate) const WAIT_SUBSCRIPTIONS: i32 = 0x5441_0007;
+/// ZMQ_SUBSCRIBE.
+pub const SUBSCRIBE: i32 = 6;
+/// ZMQ_UNSUBSCRIBE.
+pub const UNSUBSCRIBE: i32 = 7;
+/// ZMQ_RCVMORE.
+pub const RCVMORE: i32 = 13;
+/// ZMQ_FD.
+pub const FD: i32 = 14;
+/// ZMQ_EVENTS.
+pub const EVENTS: i32 = 15;
+/// ZMQ_TYPE.
+pub const TYPE: i32 = 16;
+/// ZMQ_LAST_ENDPOINT.
+pub const LAST_ENDPOINT: i32 = 32;
+/// ZMQ_THREAD_SAFE.
+pub const THREAD_SAFE: i32 = 81;
+/// ZMQ_TOPICS_COUNT.
+pub const TOPICS_COUNT: i32 = 116;
+/// ZMQ_TAUTLINE_STATISTICS. Our own numbers are far from libzmq's.
+pub const STATISTICS: i32 = 0x5441_0001;
+/// ZMQ_TAUTLINE_PEERS.
+pub const PEERS: i32 = 0x5441_0005;
+/// ZMQ_TAUTLINE_WAIT_PEERS.
+pub const WAIT_PEERS: i32 = 0x5441_0006;
+/// ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS.
+pub const WAIT_SUBSCRIPTIONS: i32 = 0x5441_0007;
 
 /// The name of such an option.
 pub(super) fn name_of(code: i32) -> Option<&'static str> {

@@ -21,39 +21,39 @@ use std::sync::Arc;
 mod explain;
 mod filter;
 mod row;
-pub(crate) mod socket_codes;
+pub mod socket_codes;
 mod table;
 #[cfg(test)]
 mod tests;
-pub(crate) mod type_info;
+pub mod type_info;
 mod value;
 
 pub use explain::{option_fault, option_name, option_read_fault};
-pub(crate) use filter::AcceptFilter;
+pub use filter::AcceptFilter;
 use type_info::SocketTypeInfo;
 
 /// Settings of an endpoint that a policy can make, but an option cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct PolicySettings {
+pub struct PolicySettings {
     /// Permissions of the file of a bound ipc socket.
-    pub(crate) ipc_mode: Option<u32>,
+    pub ipc_mode: Option<u32>,
     /// Maximum number of bytes for the subscriptions of one peer. If ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS
     /// is smaller, that option applies.
-    pub(crate) most_subscriptions: Option<u64>,
+    pub most_subscriptions: Option<u64>,
     /// Maximum number of bytes from a peer that the program has not received yet.
-    pub(crate) most_unread: Option<u64>,
+    pub most_unread: Option<u64>,
     /// ipc: true if the connect was allowed because only our user can be at the other end. Each
     /// stream must lead to a process of our user.
-    pub(crate) own_user_only: bool,
+    pub own_user_only: bool,
 }
 
 /// Settings that a new socket takes from its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ContextDefaults {
+pub struct ContextDefaults {
     /// ZMQ_IPV6 of the context: initial value of the socket's ZMQ_IPV6.
-    pub(crate) ipv6: bool,
+    pub ipv6: bool,
     /// ZMQ_BLOCKY of the context: if off, sockets start with a linger time of zero.
-    pub(crate) blocky: bool,
+    pub blocky: bool,
 }
 
 impl Default for ContextDefaults {
@@ -65,7 +65,7 @@ impl Default for ContextDefaults {
 /// The security mechanism that the options ask for. A connection must refuse any other mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub(crate) enum Mechanism {
+pub enum Mechanism {
     /// No authentication, no encryption.
     Null = 0,
     /// User name and password in clear text.
@@ -78,7 +78,7 @@ pub(crate) enum Mechanism {
 
 impl Mechanism {
     /// The name as ZMTP writes it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Mechanism::Null => "NULL",
             Mechanism::Plain => "PLAIN",
@@ -88,17 +88,17 @@ impl Mechanism {
     }
 
     /// True if this build supports the mechanism.
-    pub(crate) fn is_supported(self) -> bool {
+    pub fn is_supported(self) -> bool {
         self != Mechanism::Gssapi
     }
 
     /// True if the mechanism encrypts the messages.
-    pub(crate) fn encrypts(self) -> bool {
+    pub fn encrypts(self) -> bool {
         matches!(self, Mechanism::Curve | Mechanism::Gssapi)
     }
 
     /// True if peers show credentials.
-    pub(crate) fn has_credentials(self) -> bool {
+    pub fn has_credentials(self) -> bool {
         self != Mechanism::Null
     }
 }
@@ -108,149 +108,149 @@ impl Mechanism {
 /// This struct has the options that are read with each message, and the options that often differ
 /// between sockets. All others are in [`CommonOptions`], and are accessed in the same way.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Options {
+pub struct Options {
     /// The type of the socket: decides which options exist on it.
-    pub(crate) socket_type: SocketType,
+    pub socket_type: SocketType,
     /// ZMQ_SNDHWM: maximum number of messages queued to a peer; 0 is unlimited.
-    pub(crate) send_hwm: u32,
+    pub send_hwm: u32,
     /// ZMQ_RCVHWM: maximum number of messages queued from a peer; 0 is unlimited.
-    pub(crate) receive_hwm: u32,
+    pub receive_hwm: u32,
     /// ZMQ_ROUTING_ID: the name of this socket for ROUTER peers; empty lets them choose.
-    pub(crate) routing_id: Vec<u8>,
+    pub routing_id: Vec<u8>,
     /// ZMQ_CONNECT_ROUTING_ID: the name of the next connect's peer.
     #[allow(clippy::box_collection)] // Few have one, and thousands of sockets keep their options.
-    pub(crate) connect_routing_id: Option<Box<Vec<u8>>>,
+    pub connect_routing_id: Option<Box<Vec<u8>>>,
     /// ZMQ_ROUTER_MANDATORY: an unroutable message is an error.
-    pub(crate) router_mandatory: bool,
+    pub router_mandatory: bool,
     /// ZMQ_ROUTER_HANDOVER: a peer with a known routing id takes it over.
-    pub(crate) router_handover: bool,
+    pub router_handover: bool,
     /// ZMQ_ROUTER_RAW: connect to peers that do not use ZMTP.
-    pub(crate) router_raw: bool,
+    pub router_raw: bool,
     /// ZMQ_ROUTER_NOTIFY: set of ZMQ_NOTIFY_CONNECT (1) and ZMQ_NOTIFY_DISCONNECT (2).
-    pub(crate) router_notify: i32,
+    pub router_notify: i32,
     /// ZMQ_PROBE_ROUTER: greet every peer with an empty message.
-    pub(crate) probe_router: bool,
+    pub probe_router: bool,
     /// ZMQ_REQ_CORRELATE: match replies with requests by an id.
-    pub(crate) req_correlate: bool,
+    pub req_correlate: bool,
     /// ZMQ_REQ_RELAXED: allow a new request before the reply.
-    pub(crate) req_relaxed: bool,
+    pub req_relaxed: bool,
     /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER (the last one set applies): deliver duplicate
     /// subscriptions to the program.
-    pub(crate) xpub_verbose: bool,
+    pub xpub_verbose: bool,
     /// ZMQ_XPUB_VERBOSER: also deliver duplicate unsubscriptions.
-    pub(crate) xpub_verboser: bool,
+    pub xpub_verboser: bool,
     /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides about each subscription.
-    pub(crate) xpub_manual: bool,
+    pub xpub_manual: bool,
     /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
-    pub(crate) xpub_manual_last_value: bool,
+    pub xpub_manual_last_value: bool,
     /// ZMQ_XPUB_NODROP: send fails with EAGAIN at the high-water mark and does not drop.
-    pub(crate) xpub_nodrop: bool,
+    pub xpub_nodrop: bool,
     /// ZMQ_ONLY_FIRST_SUBSCRIBE: only the first part of a message may be a subscription.
-    pub(crate) only_first_subscribe: bool,
+    pub only_first_subscribe: bool,
     /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: forward every unsubscription.
-    pub(crate) xsub_verbose_unsubscribe: bool,
+    pub xsub_verbose_unsubscribe: bool,
     /// ZMQ_INVERT_MATCHING: subscribers get the messages that do not match.
-    pub(crate) invert_matching: bool,
+    pub invert_matching: bool,
     /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
-    pub(crate) stream_notify: bool,
+    pub stream_notify: bool,
     /// All other options.
-    pub(crate) common: Arc<CommonOptions>,
+    pub common: Arc<CommonOptions>,
 }
 
 /// Options that many sockets set to the same values, a kilobyte. Such sockets share them
 /// (`Context::share_options`).
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CommonOptions {
+pub struct CommonOptions {
     // Queues and blocking.
     /// ZMQ_SNDTIMEO: maximum time that send waits; `None` is for ever.
-    pub(crate) send_timeout: Option<Duration>,
+    pub send_timeout: Option<Duration>,
     /// ZMQ_RCVTIMEO: maximum time that receive waits; `None` is for ever.
-    pub(crate) receive_timeout: Option<Duration>,
+    pub receive_timeout: Option<Duration>,
     /// ZMQ_LINGER: time that unsent messages are kept after the close; `None` is for ever.
-    pub(crate) linger: Option<Duration>,
+    pub linger: Option<Duration>,
     /// ZMQ_IMMEDIATE: queue only to completed connections.
-    pub(crate) immediate: bool,
+    pub immediate: bool,
     /// ZMQ_CONFLATE: keep only the last message.
-    pub(crate) conflate: bool,
+    pub conflate: bool,
     /// ZMQ_MAXMSGSIZE: largest message part accepted from a peer; `None` is any.
-    pub(crate) max_msg_size: Option<u64>,
+    pub max_msg_size: Option<u64>,
     /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: maximum number of bytes of a message from a peer, all parts
     /// with their headers. With `None`, [`Options::longest_message`] decides.
     pub(crate) max_multipart_size: Option<u64>,
     /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
-    pub(crate) affinity: u64,
+    pub affinity: u64,
     /// ZMQ_PRIORITY: SO_PRIORITY of the connections; 0 leaves the system's default.
-    pub(crate) priority: u32,
+    pub priority: u32,
     /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's
     /// default.
-    pub(crate) busy_poll: u32,
+    pub busy_poll: u32,
     /// ZMQ_IN_BATCH_SIZE: maximum number of bytes of one read; `None` lets the intake decide.
-    pub(crate) in_batch_size: Option<u32>,
+    pub in_batch_size: Option<u32>,
     /// ZMQ_OUT_BATCH_SIZE: maximum number of bytes of one write; `None` lets the pump decide.
-    pub(crate) out_batch_size: Option<u32>,
+    pub out_batch_size: Option<u32>,
 
     // Connections.
     /// ZMQ_RECONNECT_IVL: first pause before a reconnect; `None` never reconnects.
-    pub(crate) reconnect_interval: Option<Duration>,
+    pub reconnect_interval: Option<Duration>,
     /// ZMQ_RECONNECT_IVL_MAX: the pause doubles up to this; `None` keeps it constant.
-    pub(crate) reconnect_interval_max: Option<Duration>,
+    pub reconnect_interval_max: Option<Duration>,
     /// ZMQ_RECONNECT_STOP: set of `RECONNECT_STOP_*`.
-    pub(crate) reconnect_stop: u32,
+    pub reconnect_stop: u32,
     /// ZMQ_CONNECT_TIMEOUT: time limit of connect(2); `None` is the system's limit.
-    pub(crate) connect_timeout: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
     /// ZMQ_HANDSHAKE_IVL: time limit of the ZMTP handshake; `None` is for ever.
-    pub(crate) handshake_interval: Option<Duration>,
+    pub handshake_interval: Option<Duration>,
     /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends no PINGs.
-    pub(crate) heartbeat_interval: Option<Duration>,
+    pub heartbeat_interval: Option<Duration>,
     /// ZMQ_HEARTBEAT_TIMEOUT: length of the silence after a PING that ends a connection; `None` is
     /// the interval, zero is never.
-    pub(crate) heartbeat_timeout: Option<Duration>,
+    pub heartbeat_timeout: Option<Duration>,
     /// ZMQ_HEARTBEAT_TTL: length of the silence after which the peer closes the connection; in
     /// whole deciseconds.
-    pub(crate) heartbeat_ttl: Option<Duration>,
+    pub heartbeat_ttl: Option<Duration>,
     /// ZMQ_BACKLOG: length of the queue of listen(2).
-    pub(crate) backlog: i32,
+    pub backlog: i32,
     /// ZMQ_USE_FD: a bound, listening descriptor. A successful bind takes it over and closes it
     /// with the endpoint. After a failed bind it still belongs to the program.
-    pub(crate) use_fd: Option<i32>,
+    pub use_fd: Option<i32>,
     /// ZMQ_METADATA: properties announced to the peers, each name starting with `X-`.
-    pub(crate) metadata: Vec<(String, Vec<u8>)>,
+    pub metadata: Vec<(String, Vec<u8>)>,
 
     // TCP and IPC.
     /// ZMQ_IPV6 (and, inverted, ZMQ_IPV4ONLY): IPv6 addresses are allowed.
-    pub(crate) ipv6: bool,
+    pub ipv6: bool,
     /// ZMQ_SNDBUF: SO_SNDBUF in bytes; `None` is the system's default.
-    pub(crate) send_buffer: Option<u32>,
+    pub send_buffer: Option<u32>,
     /// ZMQ_RCVBUF: SO_RCVBUF in bytes; `None` is the system's default.
-    pub(crate) receive_buffer: Option<u32>,
+    pub receive_buffer: Option<u32>,
     /// ZMQ_TOS: type of service of the IP header.
-    pub(crate) tos: u32,
+    pub tos: u32,
     /// ZMQ_TCP_KEEPALIVE: `None` is the system's default.
-    pub(crate) tcp_keepalive: Option<bool>,
+    pub tcp_keepalive: Option<bool>,
     /// ZMQ_TCP_KEEPALIVE_CNT: probes; `None` is the system's default.
-    pub(crate) tcp_keepalive_count: Option<u32>,
+    pub tcp_keepalive_count: Option<u32>,
     /// ZMQ_TCP_KEEPALIVE_IDLE: seconds; `None` is the system's default.
-    pub(crate) tcp_keepalive_idle: Option<u32>,
+    pub tcp_keepalive_idle: Option<u32>,
     /// ZMQ_TCP_KEEPALIVE_INTVL: seconds; `None` is the system's default.
-    pub(crate) tcp_keepalive_interval: Option<u32>,
+    pub tcp_keepalive_interval: Option<u32>,
     /// ZMQ_TCP_MAXRT: TCP_USER_TIMEOUT; `None` is the system's default.
-    pub(crate) tcp_max_retransmit: Option<Duration>,
+    pub tcp_max_retransmit: Option<Duration>,
     /// ZMQ_BINDTODEVICE: the only interface for packets; `None` is any.
-    pub(crate) bind_to_device: Option<String>,
+    pub bind_to_device: Option<String>,
     /// ZMQ_TCP_ACCEPT_FILTER: networks to accept from; empty is any.
-    pub(crate) tcp_accept_filters: Vec<AcceptFilter>,
+    pub tcp_accept_filters: Vec<AcceptFilter>,
     /// ZMQ_IPC_FILTER_PID: processes to accept from.
-    pub(crate) ipc_filter_pids: Vec<i32>,
+    pub ipc_filter_pids: Vec<i32>,
     /// ZMQ_IPC_FILTER_UID: users to accept from.
-    pub(crate) ipc_filter_uids: Vec<u32>,
+    pub ipc_filter_uids: Vec<u32>,
     /// ZMQ_IPC_FILTER_GID: groups to accept from.
-    pub(crate) ipc_filter_gids: Vec<u32>,
+    pub ipc_filter_gids: Vec<u32>,
     /// ZMQ_SOCKS_PROXY: `host:port` of a SOCKS5 proxy.
-    pub(crate) socks_proxy: Option<String>,
+    pub socks_proxy: Option<String>,
     /// ZMQ_SOCKS_USERNAME: empty for no authentication.
-    pub(crate) socks_username: Vec<u8>,
+    pub socks_username: Vec<u8>,
     /// ZMQ_SOCKS_PASSWORD.
-    pub(crate) socks_password: Secret<Vec<u8>>,
+    pub socks_password: Secret<Vec<u8>>,
     /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, stored and ignored on other systems.
     pub(crate) loopback_fastpath: bool,
 
@@ -260,18 +260,18 @@ pub(crate) struct CommonOptions {
     /// ZMQ_RECOVERY_IVL.
     pub(crate) recovery_interval: Duration,
     /// ZMQ_MULTICAST_HOPS.
-    pub(crate) multicast_hops: u32,
+    pub multicast_hops: u32,
     /// ZMQ_MULTICAST_MAXTPDU in bytes.
     pub(crate) multicast_max_tpdu: u32,
     /// ZMQ_MULTICAST_LOOP.
-    pub(crate) multicast_loop: bool,
+    pub multicast_loop: bool,
 
     // Patterns.
     /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty for no message.
-    pub(crate) xpub_welcome_msg: Vec<u8>,
+    pub xpub_welcome_msg: Vec<u8>,
     /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: maximum number of bytes for the subscriptions of one peer;
     /// `None` is any.
-    pub(crate) max_subscriptions: Option<u64>,
+    pub max_subscriptions: Option<u64>,
     /// ZMQ_HELLO_MSG: sent to each new peer; empty for no message.
     pub(crate) hello_msg: Vec<u8>,
     /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty for no message.
@@ -281,20 +281,20 @@ pub(crate) struct CommonOptions {
 
     // Security.
     /// ZMQ_MECHANISM: derived from the PLAIN, CURVE and GSSAPI options; the last one set applies.
-    pub(crate) mechanism: Mechanism,
+    pub mechanism: Mechanism,
     /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the
     /// mechanism.
-    pub(crate) as_server: bool,
+    pub as_server: bool,
     /// ZMQ_PLAIN_USERNAME.
-    pub(crate) plain_username: Vec<u8>,
+    pub plain_username: Vec<u8>,
     /// ZMQ_PLAIN_PASSWORD.
-    pub(crate) plain_password: Secret<Vec<u8>>,
+    pub plain_password: Secret<Vec<u8>>,
     /// ZMQ_CURVE_PUBLICKEY: ours.
-    pub(crate) curve_public_key: [u8; 32],
+    pub curve_public_key: [u8; 32],
     /// ZMQ_CURVE_SECRETKEY: ours.
-    pub(crate) curve_secret_key: Arc<Secret<[u8; 32]>>,
+    pub curve_secret_key: Arc<Secret<[u8; 32]>>,
     /// ZMQ_CURVE_SERVERKEY: the public key of the server that a client accepts.
-    pub(crate) curve_server_key: [u8; 32],
+    pub curve_server_key: [u8; 32],
     /// ZMQ_GSSAPI_PRINCIPAL: ours.
     pub(crate) gssapi_principal: Vec<u8>,
     /// ZMQ_GSSAPI_SERVICE_PRINCIPAL: the server's.
@@ -307,32 +307,34 @@ pub(crate) struct CommonOptions {
     pub(crate) gssapi_service_principal_nametype: i32,
     /// ZMQ_ZAP_DOMAIN: the domain in requests to the authenticator. If empty, the authenticator is
     /// not asked (NULL mechanism).
-    pub(crate) zap_domain: Vec<u8>,
+    pub zap_domain: Vec<u8>,
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
-    pub(crate) zap_enforce_domain: bool,
+    pub zap_enforce_domain: bool,
     /// Settings of the endpoint by the policy.
-    pub(crate) policy_settings: PolicySettings,
+    pub policy_settings: PolicySettings,
     /// ZMQ_WSS_KEY_PEM.
-    pub(crate) wss_key_pem: Secret<Vec<u8>>,
+    pub wss_key_pem: Secret<Vec<u8>>,
     /// ZMQ_WSS_CERT_PEM.
-    pub(crate) wss_cert_pem: Vec<u8>,
+    pub wss_cert_pem: Vec<u8>,
     /// ZMQ_WSS_TRUST_PEM.
-    pub(crate) wss_trust_pem: Vec<u8>,
+    pub wss_trust_pem: Vec<u8>,
     /// ZMQ_WSS_HOSTNAME.
-    pub(crate) wss_hostname: Vec<u8>,
+    pub wss_hostname: Vec<u8>,
     /// ZMQ_WSS_TRUST_SYSTEM.
-    pub(crate) wss_trust_system: bool,
+    pub wss_trust_system: bool,
 }
 
 impl Deref for Options {
     type Target = CommonOptions;
 
+    #[inline]
     fn deref(&self) -> &CommonOptions {
         &self.common
     }
 }
 
 impl DerefMut for Options {
+    #[inline]
     fn deref_mut(&mut self) -> &mut CommonOptions {
         Arc::make_mut(&mut self.common)
     }
@@ -342,12 +344,12 @@ impl DerefMut for Options {
 /// limit. A peer beyond this limit tries to exhaust our memory rather than to get our messages.
 const MAX_SUBSCRIPTIONS: u64 = 512 << 20;
 /// Flag of ZMQ_RECONNECT_STOP: give up if the peer refuses the connection.
-pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
+pub const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
 /// Flag of ZMQ_RECONNECT_STOP: give up if the handshake fails.
-pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
+pub const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
 /// Flag of ZMQ_RECONNECT_STOP: do not reconnect to a lost peer after the program has disconnected,
 /// even if messages are queued.
-pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
+pub const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
 /// Number of parts of maximum size in the longest message, if only ZMQ_MAXMSGSIZE is set.
 const PARTS_OF_LONGEST: u64 = 1024;
@@ -356,41 +358,44 @@ const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
 
 impl Options {
     /// Facts about the socket's type.
-    pub(crate) fn type_info(&self) -> &'static SocketTypeInfo {
+    #[inline]
+    pub fn type_info(&self) -> &'static SocketTypeInfo {
         SocketTypeInfo::of(self.socket_type)
     }
 
     /// True if ZMQ_CONFLATE applies to outgoing messages.
-    pub(crate) fn conflates_outgoing(&self) -> bool {
+    #[inline]
+    pub fn conflates_outgoing(&self) -> bool {
         self.conflate && self.type_info().conflates_outgoing
     }
 
     /// True if ZMQ_CONFLATE applies to incoming messages.
-    pub(crate) fn conflates_incoming(&self) -> bool {
+    #[inline]
+    pub fn conflates_incoming(&self) -> bool {
         self.conflate && self.type_info().conflates_incoming
     }
 
     /// Maximum number of bytes of a message from a peer, all parts with their headers. If a program
     /// limits the size of the parts, but not their number, the limit is higher than any sensible
     /// message.
-    pub(crate) fn longest_message(&self) -> u64 {
+    pub fn longest_message(&self) -> u64 {
         let by_parts = |size: u64| size.saturating_mul(PARTS_OF_LONGEST).max(LEAST_LONGEST);
         self.max_multipart_size.unwrap_or_else(|| self.max_msg_size.map_or(u64::MAX, by_parts))
     }
 
     /// ZMQ_HELLO_MSG, for the types that have it; empty for no message.
-    pub(crate) fn effective_hello_msg(&self) -> &[u8] {
+    pub fn effective_hello_msg(&self) -> &[u8] {
         if self.type_info().has_hello_msg && !self.router_raw { &self.hello_msg } else { &[] }
     }
 
     /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for no message.
-    pub(crate) fn effective_disconnect_msg(&self) -> &[u8] {
+    pub fn effective_disconnect_msg(&self) -> &[u8] {
         if self.type_info().has_disconnect_msg { &self.disconnect_msg } else { &[] }
     }
 
     /// True if the program is told of each peer that connects or disconnects, even if it sends no
     /// message.
-    pub(crate) fn reports_every_peer(&self) -> bool {
+    pub fn reports_every_peer(&self) -> bool {
         if self.type_info().raw {
             self.stream_notify
         } else {
@@ -399,12 +404,12 @@ impl Options {
     }
 
     /// ZMQ_HICCUP_MSG, for the types that have it; empty for no message.
-    pub(crate) fn effective_hiccup_msg(&self) -> &[u8] {
+    pub fn effective_hiccup_msg(&self) -> &[u8] {
         if self.type_info().has_hiccup_msg { &self.hiccup_msg } else { &[] }
     }
 
     /// The options of a new socket of this type.
-    pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
+    pub fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
         let lingers = !SocketTypeInfo::of(socket_type).has_zero_linger;
         Options {
             socket_type,
@@ -507,20 +512,20 @@ impl Options {
     /// zmq_setsockopt: returns `Error::Invalid` for an unknown code, a wrong size, a value out of
     /// range, a read-only option, or an option that this socket type does not have. The options are
     /// unchanged then.
-    pub(crate) fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
+    pub fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set(self, value)
     }
 
     /// zmq_setsockopt with a NULL value of size 0: resets a string, a message or a list of filters.
     /// Returns `Error::Invalid` for an option that does not support this. (A non-NULL value of size
     /// 0 is `set` with an empty slice.)
-    pub(crate) fn set_null(&mut self, code: i32) -> Result<(), Error> {
+    pub fn set_null(&mut self, code: i32) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set_null(self)
     }
 
     /// zmq_getsockopt: writes the value to the front of `out` and returns its size. Returns
     /// `Error::Invalid` for an unknown code, a buffer of the wrong size, or a write-only option.
-    pub(crate) fn get(&self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
+    pub fn get(&self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         table::find(code).ok_or(Error::Invalid)?.get(self, out)
     }
 }

@@ -5,7 +5,7 @@ use tautline_proto::SocketType;
 
 /// Facts about a socket type. A fact is false if the row of the type does not set it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SocketTypeInfo {
+pub struct SocketTypeInfo {
     /// ZMQ_CONFLATE applies to outgoing messages. Not for SUB, whose subscriptions must all arrive.
     pub(crate) conflates_outgoing: bool,
     /// ZMQ_CONFLATE applies to incoming messages. Not for PUB, which receives subscriptions.
@@ -17,19 +17,19 @@ pub(crate) struct SocketTypeInfo {
     /// The type has ZMQ_HICCUP_MSG.
     pub(crate) has_hiccup_msg: bool,
     /// The peers of this type do not use ZMTP: the bytes are unframed.
-    pub(crate) raw: bool,
+    pub raw: bool,
     /// ZMQ_LINGER of a new socket is 0, because its messages are useless after it is closed.
     pub(crate) has_zero_linger: bool,
     /// A second connection to the same endpoint is useless.
-    pub(crate) connects_once: bool,
+    pub connects_once: bool,
     /// A socket of this type may send the events of a monitor.
-    pub(crate) can_carry_events: bool,
+    pub can_carry_events: bool,
     /// The peers of this type have numbers, by which the program addresses them.
-    pub(crate) has_numbered_peers: bool,
+    pub has_numbered_peers: bool,
     /// The type has `zmq_connect_peer`, which connects and returns the number of the peer.
-    pub(crate) can_connect_peer: bool,
+    pub can_connect_peer: bool,
     /// The type can reply to the sender of each message, so it may be a ZAP handler.
-    pub(crate) can_handle_zap: bool,
+    pub can_handle_zap: bool,
 }
 
 const NONE: SocketTypeInfo = SocketTypeInfo {
@@ -112,7 +112,8 @@ static FACTS: [(SocketType, SocketTypeInfo); 21] = [
 
 impl SocketTypeInfo {
     /// The row of this type.
-    pub(crate) fn of(socket_type: SocketType) -> &'static SocketTypeInfo {
+    #[inline]
+    pub fn of(socket_type: SocketType) -> &'static SocketTypeInfo {
         &FACTS[usize::from(socket_type.code())].1
     }
 }

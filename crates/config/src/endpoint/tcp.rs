@@ -10,33 +10,34 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::Address;
+use super::grammar::{decimal, split_port, split_source};
 use crate::error::Error;
 
 /// A TCP address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TcpEndpoint {
+pub struct TcpEndpoint {
     /// Source of connections. Bind does not use it.
-    pub(crate) source: Option<HostPort>,
+    pub source: Option<HostPort>,
     /// The host, interface or local address.
-    pub(crate) host: Host,
+    pub host: Host,
     /// The port.
-    pub(crate) port: Port,
+    pub port: Port,
     /// True if the text has characters that zmq_bind ignores and zmq_connect refuses.
     loose: bool,
 }
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct HostPort {
+pub struct HostPort {
     /// The host, interface or local address.
-    pub(crate) host: Host,
+    pub host: Host,
     /// The port.
-    pub(crate) port: Port,
+    pub port: Port,
 }
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Host {
+pub enum Host {
     /// `*`: every local address.
     Wildcard,
     /// An address, for IPv6 with the zone (an interface's name or number) if one was given. A
@@ -50,7 +51,7 @@ pub(crate) enum Host {
 
 /// A port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Port {
+pub enum Port {
     /// This port; never 0.
     Number(u16),
     /// `*` or `0`: any free port.
@@ -62,7 +63,7 @@ impl Address for TcpEndpoint {
     /// either part, for a port that is neither a wildcard nor 1 to 65535, for an empty zone, and
     /// for more than two parts.
     fn parse(address: &str) -> Result<TcpEndpoint, Error> {
-        let (source, target) = match address.split_once(';') {
+        let (source, target) = match split_source(address) {
             Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
             Some((source, target)) => (Some(HostPort::parse(source)?), target),
             None => (None, address),
@@ -90,7 +91,7 @@ impl Address for TcpEndpoint {
 
 impl HostPort {
     pub(super) fn parse(text: &str) -> Result<HostPort, Error> {
-        let (host, port) = text.rsplit_once(':').ok_or(Error::Invalid)?;
+        let (host, port) = split_port(text).ok_or(Error::Invalid)?;
         Ok(HostPort { host: Host::parse(host)?, port: Port::parse(port)? })
     }
 }
@@ -138,14 +139,14 @@ impl Port {
         let text = text.trim_start();
         let text = text.strip_prefix('+').unwrap_or(text);
         let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-        match u16::from_str(&text[..end]) {
-            Ok(number) if number > 0 => Ok(Port::Number(number)),
+        match decimal(&text[..end]).map(u16::try_from) {
+            Some(Ok(number)) if number > 0 => Ok(Port::Number(number)),
             _ => Err(Error::Invalid),
         }
     }
 
     /// The number for the system, where 0 means any port.
-    pub(crate) fn number(self) -> u16 {
+    pub fn number(self) -> u16 {
         match self {
             Port::Number(number) => number,
             Port::Wildcard => 0,

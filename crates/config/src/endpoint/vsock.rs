@@ -4,15 +4,16 @@
 use std::fmt;
 
 use super::Address;
+use super::grammar::{decimal, split_port};
 use crate::error::Error;
 
 /// A virtual machine, or the host of virtual machines, and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct VsockEndpoint {
+pub struct VsockEndpoint {
     /// The context identifier. `None` for all identifiers.
-    pub(crate) cid: Option<u32>,
+    pub cid: Option<u32>,
     /// The port. `None` for any free port.
-    pub(crate) port: Option<u32>,
+    pub port: Option<u32>,
 }
 
 /// The context identifier that each machine uses for itself.
@@ -22,7 +23,7 @@ impl Address for VsockEndpoint {
     /// Parses the part after `vsock://`. Returns `Error::Invalid` without a port, and for parts
     /// that are neither a number of 32 bits nor a wildcard.
     fn parse(address: &str) -> Result<VsockEndpoint, Error> {
-        let (cid, port) = address.rsplit_once(':').ok_or(Error::Invalid)?;
+        let (cid, port) = split_port(address).ok_or(Error::Invalid)?;
         let cid = if cid == "@" { Some(LOCAL) } else { number(cid)? };
         Ok(VsockEndpoint { cid, port: number(port)? })
     }
@@ -36,9 +37,8 @@ impl Address for VsockEndpoint {
 fn number(text: &str) -> Result<Option<u32>, Error> {
     match text {
         "*" | "-1" => Ok(None),
-        _ if text.starts_with('+') => Err(Error::Invalid),
         _ => {
-            let number: u32 = text.parse().map_err(|_| Error::Invalid)?;
+            let number = decimal(text).ok_or(Error::Invalid)?;
             Ok(Some(number).filter(|number| *number != u32::MAX))
         }
     }

@@ -2,15 +2,14 @@
 
 use super::tcp::Port;
 use super::*;
-use crate::transport::parse;
 
 fn bind(text: &str) -> Result<String, Error> {
-    let endpoint = parse(text)?;
+    let endpoint = Endpoint::parse(text)?;
     endpoint.check_bind().map(|()| endpoint.to_string())
 }
 
 fn connect(text: &str) -> Result<String, Error> {
-    let endpoint = parse(text)?;
+    let endpoint = Endpoint::parse(text)?;
     endpoint.check_connect().map(|()| endpoint.to_string())
 }
 
@@ -80,7 +79,7 @@ fn tcp_addresses() {
 
 #[test]
 fn different_tcp_addresses_differ() {
-    let tcp = |text: &str| parse(text).unwrap().address::<TcpEndpoint>().unwrap().clone();
+    let tcp = |text: &str| Endpoint::parse(text).unwrap().address::<TcpEndpoint>().unwrap().clone();
     assert_eq!(tcp("tcp://*:*").host, Host::Wildcard);
     assert_eq!(tcp("tcp://*:*").port, Port::Wildcard);
     assert_eq!(tcp("tcp://*:0").port.number(), 0);
@@ -183,7 +182,7 @@ fn ipc_addresses() {
     both("ipc://relative:1", "ipc://relative:1");
     both("ipc:// ", "ipc:// ");
     both("ipc://@abstract", "ipc://@abstract");
-    let parsed = parse("ipc://@abc").unwrap();
+    let parsed = Endpoint::parse("ipc://@abc").unwrap();
     assert_eq!(parsed.address(), Some(&IpcEndpoint::Abstract(b"abc".to_vec())));
     for text in ["ipc://*", "ipc://**", "ipc://*x"] {
         bind_only(text, "ipc://*");

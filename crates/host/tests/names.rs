@@ -146,7 +146,7 @@ fn sockets_of_one_context_meet_without_a_stream() {
 fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
     test("two_contexts_meet_over_ipc_and_keys_are_asked_for", |context| {
         let place = NamesFolder::with_folder("contexts");
-        let other = Context::new();
+        let other = tautline_host::context();
         context.set_names(&place.file()).unwrap();
         other.set_names(&place.file()).unwrap();
         let mut pull = socket(context, SocketType::Pull);
@@ -280,7 +280,7 @@ fn entries_of_other_hosts_do_not_lead_into_the_program() {
 fn pipe_in_name_folder_does_not_hide_other_entries() {
     test("pipe_in_name_folder_does_not_hide_other_entries", |context| {
         let place = NamesFolder::with_folder("pipe");
-        let other = Context::new();
+        let other = tautline_host::context();
         context.set_names(&place.file()).unwrap();
         other.set_names(&place.file()).unwrap();
         place.write_entry_of_host("prices", "000000000000@host", "tcp://127.0.0.1:1");

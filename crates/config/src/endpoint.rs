@@ -1,6 +1,6 @@
 //! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) accept them.
 //!
-//! `transport::parse` parses the argument of either call. [`Endpoint::check_bind`] and
+//! [`Endpoint::parse`] parses the argument of either call. [`Endpoint::check_bind`] and
 //! [`Endpoint::check_connect`] then check if this call may use it, with the errno of libzmq. This
 //! module makes no system call: names of interfaces and hosts stay text, and the transport finds
 //! out if they exist. `Display` gives the canonical text, which ZMQ_LAST_ENDPOINT shows once the
@@ -13,6 +13,8 @@ use std::fmt;
 
 use crate::error::Error;
 
+mod check;
+mod grammar;
 mod ipc;
 mod tcp;
 #[cfg(test)]
@@ -21,14 +23,15 @@ mod udp;
 mod vsock;
 mod ws;
 
-pub(crate) use ipc::IpcEndpoint;
-pub(crate) use tcp::{Host, HostPort, TcpEndpoint};
-pub(crate) use udp::UdpEndpoint;
-pub(crate) use vsock::VsockEndpoint;
-pub(crate) use ws::WsEndpoint;
+pub use check::{EndpointError, assert_valid, check};
+pub use ipc::IpcEndpoint;
+pub use tcp::{Host, HostPort, TcpEndpoint};
+pub use udp::UdpEndpoint;
+pub use vsock::VsockEndpoint;
+pub use ws::WsEndpoint;
 
 /// An address of a byte-stream transport.
-pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
+pub trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// Parses the part after `://`, which is not empty. Returns `Error::Invalid` if it has no valid
     /// meaning.
     fn parse(text: &str) -> Result<Self, Error>
@@ -47,9 +50,12 @@ pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
+/// Scheme of a name.
+const NAME: &str = "name";
+
 /// An endpoint to bind or to connect to.
 #[derive(Debug)]
-pub(crate) enum Endpoint {
+pub enum Endpoint {
     /// The scheme of a byte-stream transport, and an address of its kind.
     Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
@@ -57,54 +63,51 @@ pub(crate) enum Endpoint {
     /// `udp://`: an address; never empty. The socket parses it later, if its type supports
     /// datagrams.
     Datagram(String),
-    /// `name://`: a name whose endpoints a directory knows; never empty.
-    #[cfg(feature = "names")]
+    /// `name://`: a name whose endpoints the host resolves; never empty.
     Name(String),
 }
 
 impl Endpoint {
-    /// The scheme and the address of a text. `Error::Invalid` without `://` or with an empty part.
-    pub(crate) fn split(text: &str) -> Result<(&str, &str), Error> {
-        match text.split_once("://") {
-            Some((scheme, address)) if !scheme.is_empty() && !address.is_empty() => Ok((scheme, address)),
-            _ => Err(Error::Invalid),
+    /// Parses an endpoint. Returns `Error::Invalid` without `://`, with an empty scheme or address,
+    /// or for an address without any valid meaning; `Error::ProtocolNotSupported` for a transport
+    /// that this build does not have; `Error::NameTooLong` for a path beyond the system's limit.
+    pub fn parse(text: &str) -> Result<Endpoint, Error> {
+        let (scheme, address) = grammar::split_scheme(text).ok_or(Error::Invalid)?;
+        if scheme.is_empty() || address.is_empty() {
+            return Err(Error::Invalid);
+        }
+        match scheme {
+            "tcp" => Endpoint::stream::<TcpEndpoint>("tcp", address),
+            "ipc" => Endpoint::stream::<IpcEndpoint>("ipc", address),
+            "inproc" => Ok(Endpoint::Inproc(address.to_owned())),
+            "udp" => Ok(Endpoint::Datagram(address.to_owned())),
+            "vsock" => Endpoint::stream::<VsockEndpoint>("vsock", address),
+            "ws" => Endpoint::stream::<WsEndpoint>("ws", address),
+            #[cfg(feature = "tls")]
+            "wss" => Endpoint::stream::<WsEndpoint>("wss", address),
+            #[cfg(feature = "tls")]
+            "tls+tcp" => Endpoint::stream::<TcpEndpoint>("tls+tcp", address),
+            NAME => Ok(Endpoint::Name(address.to_owned())),
+            _ => Err(Error::ProtocolNotSupported),
         }
     }
 
-    /// An endpoint of a byte-stream transport, whose addresses are of type `A`.
-    pub(crate) fn stream<A: Address>(scheme: &'static str, address: &str) -> Result<Endpoint, Error> {
+    fn stream<A: Address>(scheme: &'static str, address: &str) -> Result<Endpoint, Error> {
         Ok(Endpoint::Stream(scheme, Box::new(A::parse(address)?)))
     }
 
-    /// An endpoint of a scheme that is not a byte-stream transport. Returns
-    /// `Error::ProtocolNotSupported` for an unsupported scheme, known or unknown.
-    pub(crate) fn other(scheme: &str, address: &str) -> Result<Endpoint, Error> {
-        if scheme == "inproc" {
-            return Ok(Endpoint::Inproc(address.to_owned()));
-        }
-        if scheme == "udp" {
-            return Ok(Endpoint::Datagram(address.to_owned()));
-        }
-        #[cfg(feature = "names")]
-        if scheme == tautline_names::SCHEME {
-            return Ok(Endpoint::Name(address.to_owned()));
-        }
-        Err(Error::ProtocolNotSupported)
-    }
-
     /// The scheme, before `://`.
-    pub(crate) fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         match self {
             Endpoint::Stream(scheme, _) => scheme,
             Endpoint::Inproc(_) => "inproc",
             Endpoint::Datagram(_) => "udp",
-            #[cfg(feature = "names")]
-            Endpoint::Name(_) => tautline_names::SCHEME,
+            Endpoint::Name(_) => NAME,
         }
     }
 
     /// The address, if it is of the kind `A`.
-    pub(crate) fn address<A: Address>(&self) -> Option<&A> {
+    pub fn address<A: Address>(&self) -> Option<&A> {
         match self {
             Endpoint::Stream(_, address) => (&**address as &dyn Any).downcast_ref(),
             _ => None,
@@ -112,7 +115,7 @@ impl Endpoint {
     }
 
     /// Checks if zmq_bind accepts it.
-    pub(crate) fn check_bind(&self) -> Result<(), Error> {
+    pub fn check_bind(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.check_bind(),
             _ => Ok(()),
@@ -120,7 +123,7 @@ impl Endpoint {
     }
 
     /// Checks if zmq_connect accepts it.
-    pub(crate) fn check_connect(&self) -> Result<(), Error> {
+    pub fn check_connect(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.check_connect(),
             _ => Ok(()),
@@ -134,8 +137,7 @@ impl fmt::Display for Endpoint {
             Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
             Endpoint::Datagram(address) => write!(f, "udp://{address}"),
-            #[cfg(feature = "names")]
-            Endpoint::Name(name) => write!(f, "{}://{name}", tautline_names::SCHEME),
+            Endpoint::Name(name) => write!(f, "{NAME}://{name}"),
         }
     }
 }

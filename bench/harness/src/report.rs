@@ -22,8 +22,10 @@ pub(crate) fn html(results: &Results) -> String {
     let version = results.versions.get(&format!("{} reports", reference.name)).map_or("", String::as_str);
     let titles: Vec<_> = subjects.iter().map(|s| s.title.as_str()).collect();
     let heading = escape(&format!("{} beside {} {version}", titles.join(", "), reference.title));
-    page +=
-        &format!("<title>{heading}</title>\n<style>\n{}</style></head><body>\n", include_str!("style.css"));
+    page += &format!(
+        "<title>{heading}</title>\n<style>\n{}</style></head><body>\n",
+        include_str!("report/style.css")
+    );
     page += &format!("<h1>{heading}</h1>\n<p class=\"sub\">{}</p>\n", escape(&subtitle(results)));
     for subject in subjects {
         page += &cards(results, &subject.name);
