@@ -39,7 +39,6 @@ mod monitor;
 mod options;
 mod pattern;
 mod pipe;
-mod policy;
 pub mod poller;
 pub mod proxy;
 mod shared;
@@ -52,15 +51,14 @@ mod zap;
 
 pub use context::Context;
 pub use error::Error;
+pub use host::TopicAction;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
 pub use options::{option_fault, option_name, option_read_fault};
 pub use pipe::Cork;
-#[doc(hidden)]
-pub use policy::{Forecast, Foreseen, ReloadedValue, certificate_faults, foresee};
-pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
-    Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
+    Closer, Flags, Socket, TopicAuthorizer, TopicRequest, WaitMode, WaitState, WaitStep, authorize_topics,
+    endpoint_fault, show_route,
 };
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
