@@ -23,8 +23,8 @@ const CRATES: [(&str, &str); 6] = [
     ("tautline_config", "config"),
 ];
 
-/// Crates for tools and for the rules of a host. Only the layers whose lines name them may use them, not the layers above those.
-const HOST_CRATES: [&str; 3] = ["tautline_observe", "tautline_policy", "tautline_names"];
+/// Crates for tools and for the host. Only the layers whose lines name them may use them, not the layers above those.
+const HOST_CRATES: [&str; 4] = ["tautline_observe", "tautline_policy", "tautline_names", "tautline_host"];
 
 /// For each layer, the layers that it may use directly or through others.
 type Table = BTreeMap<String, BTreeSet<String>>;

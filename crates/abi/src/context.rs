@@ -82,7 +82,7 @@ pub(crate) unsafe fn socket(
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     guard_new(null_mut(), || {
-        if Context::policy_fault().is_some() {
+        if tautline_host::policy_fault().is_some() {
             fail(Error::Invalid);
             return null_mut();
         }

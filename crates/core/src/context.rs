@@ -12,25 +12,21 @@ use std::time::{Duration, Instant};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
-use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::{Host, Resolve};
+use crate::host::{Admission, Host, Resolve};
 use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
-use crate::policy::{Allowed, Denied, Guard, PolicyRequest};
-use crate::transport::{self, ResolvedAddress};
+use crate::transport;
 use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
 use inproc_names::InprocNames;
-pub(crate) use services::{bound_inproc_names, resolver};
+pub(crate) use services::{admission, bound_inproc_names, check_policy, resolver};
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::stderr_report::report_and_wait;
 use tautline_io::thread::Started;
 use tautline_io::{barrier, clock, fork, thread};
-use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
 use tautline_queue::handoff::inbox::Inbox;
 use tautline_queue::sync::atomic::AtomicU64;
@@ -71,7 +67,7 @@ struct Inner {
     /// State that an observer sees, if the context is observed.
     watch: OnceLock<Arc<ContextWatch>>,
     /// The policy of its sockets, if there is one.
-    guard: OnceLock<Arc<Guard>>,
+    admission: OnceLock<Arc<dyn Admission>>,
     /// The resolver of names, if there is one.
     resolver: OnceLock<Arc<dyn Resolve>>,
     host: Host,
@@ -166,13 +162,7 @@ impl Context {
         transport::read_environment();
         fork::start_counting();
         let asked = watch::read_environment();
-        let guard = OnceLock::new();
-        match Guard::of_environment() {
-            Ok(None) => {}
-            Ok(Some(named)) => drop(guard.set(named.clone())),
-            // Act as if every rule of the policy refused.
-            Err(_) => drop(guard.set(Guard::closed())),
-        }
+        let admission = host.admission.clone().map(OnceLock::from).unwrap_or_default();
         let resolver = host.resolve.clone().map(OnceLock::from).unwrap_or_default();
         let context = Context(Arc::new(Inner {
             process: thread::process_id(),
@@ -187,7 +177,7 @@ impl Context {
             recent_options: Mutex::default(),
             connected: Mutex::default(),
             watch: OnceLock::new(),
-            guard,
+            admission,
             resolver,
             host,
         }));
@@ -221,51 +211,6 @@ impl Context {
             second.end();
         }
         Ok(())
-    }
-
-    /// Returns the fault of the policy that the environment names, if it has one. Every call is
-    /// refused then, and the fault is reported on standard error.
-    pub fn policy_fault() -> Option<&'static str> {
-        Guard::of_environment().as_ref().err().map(String::as_str)
-    }
-
-    /// Puts the sockets of the context under a policy: a ready-made one (`audit`, `loopback`,
-    /// `strict`), or the path of a file. The policy applies to later binds and connects.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is reported on
-    /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`.
-    pub fn set_policy(&self, named: &str) -> Result<(), Error> {
-        let guard = Guard::open(named).map_err(|fault| {
-            report_and_wait(&fault);
-            Error::Invalid
-        })?;
-        self.0.guard.set(guard).map_err(|_| Error::Invalid)
-    }
-
-    /// Asks the policy about a call, if there is a policy. `at` is the resolved address of a host
-    /// to bind.
-    ///
-    /// # Errors
-    /// Returns `Denied` if a rule refuses the call or asks for a wrap that cannot be applied, or if
-    /// the policy cannot be read.
-    pub(crate) fn check_policy(
-        &self,
-        call: Call,
-        endpoint: &str,
-        parsed: &Endpoint,
-        at: ResolvedAddress,
-        options: &Options,
-    ) -> Result<Option<Allowed>, Denied> {
-        let Some(guard) = self.guard() else { return Ok(None) };
-        let address = transport::known_ip(parsed, at, call == Call::Bind, options);
-        let path = transport::socket_path(parsed);
-        guard.ask(&PolicyRequest { call, endpoint, parsed, address, path }, options).map(Some)
-    }
-
-    /// The policy of its sockets, if there is one.
-    pub(crate) fn guard(&self) -> Option<&Arc<Guard>> {
-        self.0.guard.get()
     }
 
     /// State that an observer sees, if the context is observed.

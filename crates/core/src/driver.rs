@@ -17,6 +17,7 @@ mod handshake;
 mod heartbeat;
 mod origin;
 mod panics;
+mod peer_source;
 mod relay;
 mod residual;
 mod schedule;

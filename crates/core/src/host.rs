@@ -1,25 +1,43 @@
-//! The services of a host, which a context asks: [`Resolve`] for the endpoints of names.
+//! The services of a host, which a context asks: [`Admission`] for its policy, [`Resolve`] for the
+//! endpoints of names.
 //!
 //! The crate `tautline-host` implements the traits. The engine asks them at a bind, a connect, a
-//! handshake or a subscription, and never for a message. The first context of a process may get
-//! services that the environment names; [`Host`] has them, and the functions that open others.
+//! handshake or a subscription, and never for a message. [`Host`] has the services that are in
+//! force from the start, and the functions that open others.
 
+mod admission;
+mod proof;
 mod resolve;
+pub(crate) mod topics;
 
+pub use admission::{
+    Admission, AdmittedPeer, BindPermit, BoundEndpoint, CallRequest, ConnectedPeer, Denied, EndpointRules,
+    Gate, Permission, PlannedCall, Refusal, Server, SessionLimit,
+};
+pub(crate) use admission::{Allowed, Call, is_secure};
+pub use proof::Proof;
 pub use resolve::{NameEntry, NameFollower, NameRegistration, Resolve, may_be_named};
+pub use topics::{AllowedTopics, TopicAction};
 
 use crate::error::Error;
 use std::path::Path;
 use tautline_queue::sync::Arc;
 
-/// The services of a context. The default has none: no names.
+/// The services of a context. The default has none: everything is allowed, and no name is known.
 #[derive(Clone, Default)]
 pub struct Host {
+    /// The policy that is in force from the start.
+    pub admission: Option<Arc<dyn Admission>>,
+    /// Opens another policy.
+    pub open_policy: Option<OpenPolicy>,
     /// The resolver of names that is in force from the start.
     pub resolve: Option<Arc<dyn Resolve>>,
     /// Opens another resolver. `None`: the library was built without names.
     pub open_names: Option<OpenNames>,
 }
+
+/// Opens a policy by its name or path. Reports a fault of the policy on standard error.
+pub type OpenPolicy = fn(&str) -> Result<Arc<dyn Admission>, Error>;
 
 /// Opens a resolver by the path of its file. Reports a fault of the file on standard error.
 pub type OpenNames = fn(&Path) -> Result<Arc<dyn Resolve>, Error>;

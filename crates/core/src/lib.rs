@@ -36,7 +36,6 @@ mod idle;
 mod monitor;
 mod pattern;
 mod pipe;
-mod policy;
 pub mod poller;
 pub mod proxy;
 mod shared;
@@ -50,14 +49,13 @@ mod zap;
 use tautline_config::{endpoint, error, options};
 
 pub use context::Context;
+pub use host::TopicAction;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
 pub use pipe::Cork;
-#[doc(hidden)]
-pub use policy::{Forecast, Foreseen, ReloadedValue, certificate_faults, foresee};
-pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
-    Closer, Flags, Socket, WaitMode, WaitState, WaitStep, authorize_topics, endpoint_fault, show_route,
+    Closer, Flags, Socket, TopicAuthorizer, TopicRequest, WaitMode, WaitState, WaitStep, authorize_topics,
+    endpoint_fault, show_route,
 };
 #[doc(hidden)]
 pub use tautline_config::endpoint::assert_valid as assert_endpoint;

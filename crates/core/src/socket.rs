@@ -19,12 +19,14 @@ pub(crate) mod signals;
 mod statistics;
 mod taps;
 mod task;
+mod topic_keeper;
 mod topics;
 
 pub use explain::endpoint_fault;
 pub use reports::show_route;
 pub use sharing::Closer;
 pub use task::{WaitMode, WaitState, WaitStep};
+pub use topic_keeper::{TopicAuthorizer, TopicRequest};
 pub use topics::authorize_topics;
 
 use std::time::{Duration, Instant};

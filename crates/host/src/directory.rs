@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::reload::ReloadedValue;
 use tautline_core::host::{NameEntry, NameFollower, NameRegistration, Resolve, may_be_named};
-use tautline_core::{Error, ReloadedValue, is_memory_short};
+use tautline_core::{Error, is_memory_short};
 use tautline_io::stderr_report::{report_and_wait, report_in_background};
 use tautline_io::thread::{self, OwnThread, process_id};
 use tautline_names::{NamesConfig, RESOLVERS, Registration, is_name};
@@ -104,8 +105,8 @@ impl NameState {
     }
 }
 
-/// Returns the directory that the environment names (`TAUT_NAMES`: the path of a names file), or
-/// `None` if it names none. Looked up once, because a program may change the environment later.
+/// Returns the directory that the environment names (`TAUT_NAMES`: the path of a names file), if it
+/// names one. Looked up once, because a program may change the environment later.
 pub(crate) fn of_environment() -> Option<Arc<dyn Resolve>> {
     static DIRECTORY: OnceLock<Option<Arc<Directory>>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(|| {

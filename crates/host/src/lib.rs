@@ -1,7 +1,8 @@
-//! The services of a host for the engine: the resolvers of names.
+//! The services of a host for the engine: its policy, and the resolvers of names.
 //!
 //! ```text
-//!  Context ─ Host ─ Resolve    Directory: a names file, a folder of the host, DNS
+//!  Context ─ Host ─┬─ Admission  Guard: a policy file, its keys and certificates
+//!                  └─ Resolve    Directory: a names file, a folder of the host, DNS
 //! ```
 //!
 //! The engine (crate `tautline-core`) knows only the traits of `tautline_core::host`. [`context`]
@@ -11,9 +12,16 @@
 
 #[cfg(feature = "names")]
 mod directory;
+mod policy;
+mod reload;
+mod spare;
+
+pub use policy::{Forecast, Foreseen, certificate_faults, foresee, policy_fault};
 
 use tautline_core::Context;
 use tautline_core::host::Host;
+#[cfg(feature = "names")]
+use tautline_core::host::OpenNames;
 
 /// Creates a context with the services that the environment names.
 pub fn context() -> Context {
@@ -22,12 +30,9 @@ pub fn context() -> Context {
 
 /// Returns the services of this crate, with those that the environment names in force.
 pub fn host() -> Host {
-    #[cfg_attr(not(feature = "names"), allow(unused_mut, reason = "names set fields"))]
-    let mut host = Host::default();
     #[cfg(feature = "names")]
-    {
-        host.resolve = directory::of_environment();
-        host.open_names = Some(directory::open);
-    }
-    host
+    let (resolve, open_names) = (directory::of_environment(), Some(directory::open as OpenNames));
+    #[cfg(not(feature = "names"))]
+    let (resolve, open_names) = (None, None);
+    Host { admission: policy::of_environment(), open_policy: Some(policy::open), resolve, open_names }
 }

@@ -22,6 +22,8 @@
 #![warn(unreachable_pub)]
 
 pub mod barrier;
+#[cfg(feature = "certificates")]
+pub mod certificates;
 pub mod clock;
 pub mod env;
 pub mod errno;

@@ -38,7 +38,7 @@ pub use fault::FileError;
 pub use limits::Limits;
 pub use rule::{Action, Call, PolicyDecision, PolicyQuery};
 pub use tls::{TlsTrust, TlsWrap};
-pub use topics::{AllowedTopics, TopicUse};
+pub use topics::{GrantedTopics, TopicUse};
 
 use pattern::Pattern;
 use rule::Rule;
@@ -121,7 +121,7 @@ impl Policy {
     }
 
     /// Returns the topics that the peer of this question may use, if an entry restricts them.
-    pub fn topics(&self, question: &PolicyQuery<'_>) -> Option<AllowedTopics> {
+    pub fn topics(&self, question: &PolicyQuery<'_>) -> Option<GrantedTopics> {
         topics::granted_topics(&self.grants, question)
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tautline_policy::{Action, AllowedTopics, BUILT_IN, Call, Policy, PolicyDecision, PolicyQuery, TlsTrust};
+use tautline_policy::{Action, BUILT_IN, Call, GrantedTopics, Policy, PolicyDecision, PolicyQuery, TlsTrust};
 
 fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -214,8 +214,9 @@ fn topics_are_granted_together() {
         "#,
     );
     assert!(policy.has_topics());
-    let granted = |topics: &[&str], rule| {
-        Some(AllowedTopics::new(topics.iter().map(|topic| topic.as_bytes().to_vec()), rule))
+    let granted = |topics: &[&str], rule: &str| {
+        let prefixes = topics.iter().map(|topic| topic.as_bytes().to_vec()).collect();
+        Some(GrantedTopics { prefixes, rule: rule.to_owned() })
     };
     let mut peer = PolicyQuery::new(Call::Accept, "PUB", "tcp://*:5556");
     assert_eq!(policy.topics(&peer), granted(&["public/"], "prices"), "it is nobody");

@@ -121,7 +121,7 @@ pub use socket::Socket;
 pub use split::{ReceiveHalf, SendHalf};
 // For the command `taut policy`, which predicts the effect of a policy on a call.
 #[doc(hidden)]
-pub use tautline_core::{Forecast, Foreseen, certificate_faults, foresee};
+pub use tautline_host::{Forecast, Foreseen, certificate_faults, foresee};
 
 /// The version of Tautline, for example `0.1.0`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

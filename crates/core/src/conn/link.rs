@@ -3,6 +3,7 @@
 
 use super::reader::ReadSet;
 use super::{Connection, wakes};
+use crate::host::topics::AllowedTopics;
 use crate::monitor::Ends;
 use std::io;
 use std::ops::ControlFlow;
@@ -12,7 +13,6 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
 use tautline_observe::Peer;
-use tautline_policy::AllowedTopics;
 use tautline_proto::{ProtocolError, Stage};
 use tautline_queue::handoff::chore::ScheduledChore;
 use tautline_queue::handoff::inbox::{Inbox, Unpark};

@@ -4,11 +4,26 @@ use std::path::Path;
 
 use super::Context;
 use crate::driver::InprocSockets;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::Resolve;
+use crate::host::{Admission, Allowed, Call, CallRequest, Denied, Resolve};
+use crate::options::Options;
+use crate::transport::ResolvedAddress;
 use tautline_queue::sync::Arc;
 
 impl Context {
+    /// Puts the sockets of the context under a policy: a ready-made one (`audit`, `loopback`,
+    /// `strict`), or the path of a file. The policy applies to later binds and connects.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is reported on
+    /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`;
+    /// [`Error::NotSupported`] for a context without a host.
+    pub fn set_policy(&self, named: &str) -> Result<(), Error> {
+        let open = self.0.host.open_policy.ok_or(Error::NotSupported)?;
+        self.0.admission.set(open(named)?).map_err(|_| Error::Invalid)
+    }
+
     /// Reads the endpoints of names (`name://`) from a names file, for later binds and connects.
     ///
     /// # Errors
@@ -19,6 +34,30 @@ impl Context {
         let open = self.0.host.open_names.ok_or(Error::NotSupported)?;
         self.0.resolver.set(open(path)?).map_err(|_| Error::Invalid)
     }
+}
+
+/// The policy of the sockets of a context, if there is one.
+pub(crate) fn admission(context: &Context) -> Option<&Arc<dyn Admission>> {
+    context.0.admission.get()
+}
+
+/// Asks the policy about a call, if there is a policy. `at` is the resolved address of a host to
+/// bind.
+///
+/// # Errors
+/// Returns `Denied` if a rule refuses the call or asks for a wrap that cannot be applied, or if the
+/// policy cannot be read.
+pub(crate) fn check_policy(
+    context: &Context,
+    call: Call,
+    endpoint: &str,
+    parsed: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Result<Option<Allowed>, Denied> {
+    let Some(admission) = admission(context) else { return Ok(None) };
+    let call = CallRequest::new(call, endpoint, parsed, at, options);
+    Ok(Some(admission.clone().ask(&call)?.against(options)))
 }
 
 /// The resolver of names, if there is one.

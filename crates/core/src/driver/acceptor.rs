@@ -8,13 +8,14 @@
 use std::time::{Duration, Instant};
 
 use super::origin::Origin;
+use super::peer_source::PeerSource;
 use super::security::Security;
 use super::wire::{CHECK, Wire, is_silent, is_stranger};
 use super::{EXHAUSTED, EventLoop, EventSource, Resident, Site};
 use crate::error::check_shortage;
+use crate::host::{ConnectedPeer, Gate, Refusal};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
-use crate::policy::{Gate, PeerSource, Refusal};
 use crate::transport::{self, Bound, CarrierFactory, Leftover};
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -99,7 +100,7 @@ pub(crate) struct Acceptor {
     // Relaxed: own, only the I/O thread uses it.
     shaking: AtomicU32,
     /// The policy's rules for accepted peers, if there is a policy.
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<dyn Gate>>,
     state: Mutex<AcceptorState>,
 }
 
@@ -109,7 +110,7 @@ impl Acceptor {
         site: &Arc<Site>,
         options: Arc<Options>,
         bound: Bound,
-        gate: Option<Arc<Gate>>,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Arc<Self> {
         let fd = bound.listener.as_fd().as_raw_fd();
         let acceptor = Arc::new(Acceptor {
@@ -145,7 +146,7 @@ impl Acceptor {
     }
 
     /// The policy's rules for accepted peers, if there is a policy.
-    pub(super) fn gate(&self) -> Option<&Arc<Gate>> {
+    pub(super) fn gate(&self) -> Option<&Arc<dyn Gate>> {
         self.gate.as_ref()
     }
 
@@ -218,7 +219,7 @@ impl Acceptor {
     fn greet(&self, turn: &mut EventLoop, newcomer: &Arc<Wire>) {
         let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
         let count = self.shaking.load(Relaxed);
-        let is_beyond = gate.handshakes().0.is_some_and(|limit| u64::from(count) > limit);
+        let is_beyond = gate.most_handshakes().is_some_and(|limit| u64::from(count) > limit);
         let too_many = {
             let mut state = lock(&self.state);
             let shaking = &mut state.shaking;
@@ -277,13 +278,14 @@ impl Acceptor {
             self.site.events.emit(event::ACCEPT_FAILED, errno::EACCES as u32, &self.endpoint);
             return;
         }
-        let counted = match self.gate.as_ref().map(|gate| gate.admit(&stream)).transpose() {
-            Ok(counted) => counted,
-            Err(Refusal(why)) => {
-                let errno = errno::EACCES as u32;
-                return self.site.events.emit_because(event::ACCEPT_FAILED, errno, &self.endpoint, &why);
-            }
-        };
+        let counted =
+            match self.gate.as_ref().map(|gate| gate.clone().admit(ConnectedPeer(&stream))).transpose() {
+                Ok(counted) => counted,
+                Err(Refusal(why)) => {
+                    let errno = errno::EACCES as u32;
+                    return self.site.events.emit_because(event::ACCEPT_FAILED, errno, &self.endpoint, &why);
+                }
+            };
         self.strangers.store((self.strangers.load(Relaxed) + 1).min(MOST_STRANGERS), Relaxed);
         if self.gate.is_some() {
             self.shaking.store(self.shaking.load(Relaxed) + 1, Relaxed);
@@ -305,12 +307,12 @@ impl Acceptor {
     fn check(self: &Arc<Self>, turn: &mut EventLoop) {
         let Some(gate) = &self.gate else { return };
         // Do this even without peers: it starts the clock for how long a list has been unreadable.
-        let _ = gate.is_current();
+        let _ = gate.check_lists();
         for resident in self.site.residents() {
             if let Resident::Wire(wire) = resident
                 && wire.is_accepted_by(self)
             {
-                wire.check(turn, gate);
+                wire.check(turn, &**gate);
             }
         }
         self.check_later(turn);

@@ -384,8 +384,8 @@ impl Dialer {
     /// Refuses a peer of another user, because the policy allows only connections to the own user.
     fn deny(self: &Arc<Self>, turn: &mut EventLoop, stream: Arc<Stream>) {
         let (name, peer) = (&self.name, transport::peer_name(&stream));
-        if let Some(guard) = self.site.guard() {
-            guard.report_stranger(name, &peer);
+        if let Some(admission) = self.site.admission() {
+            admission.report_stranger(name, &peer);
         }
         let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;

@@ -14,14 +14,12 @@ use crate::conn::inproc::{self, Offer};
 use crate::conn::{News, PeerInfo};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::{NameEntry, NameFollower, Resolve};
+use crate::host::{Allowed, Call, CallRequest, Denied, NameEntry, NameFollower, Resolve};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
-use crate::policy::{Allowed, Denied, PolicyRequest};
 use crate::transport::{self, ConnectTarget};
 use std::time::Duration;
 use tautline_io::errno;
-use tautline_policy::Call;
 use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Prefix of the inproc endpoints of registered sockets.
@@ -176,16 +174,15 @@ impl Finder {
             _ => return Err(unfit(Error::Invalid)),
         }
         let mut target = ConnectTarget::new(parsed, &self.options).map_err(unfit)?;
-        let Allowed { options, wrapped, .. } = allowed;
-        target.apply_policy(options.as_deref(), wrapped.map(|wrapped| wrapped.carrying));
+        let Allowed { options, carrying, .. } = allowed;
+        target.apply_policy(options.as_deref(), carrying);
         Ok(Plan::Dial(options.unwrap_or_else(|| self.options.clone()), Box::new(target)))
     }
 
     fn allowed(&self, endpoint: &str, parsed: &Endpoint) -> Result<Allowed, Denied> {
-        let Some(guard) = self.site.guard() else { return Ok(Allowed::default()) };
-        let address = transport::known_ip(parsed, None, false, &self.options);
-        let path = transport::socket_path(parsed);
-        guard.ask(&PolicyRequest { call: Call::Connect, endpoint, parsed, address, path }, &self.options)
+        let Some(admission) = self.site.admission() else { return Ok(Allowed::default()) };
+        let call = CallRequest::new(Call::Connect, endpoint, parsed, None, &self.options);
+        Ok(admission.clone().ask(&call)?.against(&self.options))
     }
 
     /// I/O thread: applies a new list of endpoints. `plans` are for the new ones.

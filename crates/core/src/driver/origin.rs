@@ -2,8 +2,8 @@
 
 use super::security::Security;
 use super::{Acceptor, Dialer, Site};
+use crate::host::{AdmittedPeer, Gate};
 use crate::options::Options;
-use crate::policy::{Counted, Gate};
 use std::borrow::Cow;
 use tautline_io::errno;
 use tautline_proto::Carrier;
@@ -12,7 +12,10 @@ use tautline_queue::sync::Arc;
 /// Origin of a stream.
 pub(super) enum Origin {
     /// A peer connected to a bound endpoint. The stream counts there, if the policy has limits.
-    Accepted(Arc<Acceptor>, #[allow(dead_code, reason = "it counts as long as it is there")] Option<Counted>),
+    Accepted(
+        Arc<Acceptor>,
+        #[allow(dead_code, reason = "it counts as long as it is there")] Option<AdmittedPeer>,
+    ),
     /// We connected to the peer.
     Dialed(Arc<Dialer>),
 }
@@ -35,7 +38,7 @@ impl Origin {
     }
 
     /// The policy's rules for the peer, if there is a policy and the peer connected to us.
-    pub(super) fn gate(&self) -> Option<&Arc<Gate>> {
+    pub(super) fn gate(&self) -> Option<&Arc<dyn Gate>> {
         match self {
             Origin::Accepted(acceptor, _) => acceptor.gate(),
             Origin::Dialed(_) => None,

@@ -11,9 +11,9 @@ use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, EventLoop, Ticket};
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, ConnectionKind, IoSide, Loss, NewPipe, SocketInbox};
+use crate::host::Admission;
 use crate::monitor::EventDispatcher;
 use crate::options::Options;
-use crate::policy::Guard;
 use crate::watch::SocketWatch;
 use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
@@ -54,7 +54,7 @@ pub(crate) struct Site {
     /// The place where the context's ZAP handler is registered.
     pub(super) desk: Arc<ZapRegistry>,
     /// The host's policy, if there was one when an endpoint was bound or connected.
-    guard: OnceLock<Arc<Guard>>,
+    admission: OnceLock<Arc<dyn Admission>>,
     /// Must be the last field, and so be dropped last: the context waits for this ticket.
     _ticket: Ticket,
 }
@@ -211,21 +211,21 @@ impl Site {
             failed_handshakes: AtomicU64::new(0),
             failed_connects: AtomicU64::new(0),
             desk,
-            guard: OnceLock::new(),
+            admission: OnceLock::new(),
             _ticket: ticket,
         }
     }
 
     /// Owner: puts the host's policy in force for all later peers.
-    pub(crate) fn set_guard(&self, guard: &Arc<Guard>) {
-        if self.guard.get().is_none() {
-            let _ = self.guard.set(guard.clone());
+    pub(crate) fn set_admission(&self, admission: &Arc<dyn Admission>) {
+        if self.admission.get().is_none() {
+            let _ = self.admission.set(admission.clone());
         }
     }
 
     /// The policy of the host, if there is one.
-    pub(super) fn guard(&self) -> Option<&Arc<Guard>> {
-        self.guard.get()
+    pub(super) fn admission(&self) -> Option<&Arc<dyn Admission>> {
+        self.admission.get()
     }
 
     /// Owner: creates the set of connections to read. The I/O thread supervises it from now on.

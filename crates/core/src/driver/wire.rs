@@ -14,10 +14,10 @@ use super::security::Security;
 use super::{Acceptor, EventLoop, EventSource, NOWHERE, Resident, Site};
 use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
 use crate::error::check_shortage;
+use crate::host::{AllowedTopics, Proof, Refusal};
 use crate::monitor::{Ends, EventDetails, LOST, event};
 use crate::options::Options;
 use crate::pipe::PipeProbe;
-use crate::policy::{Proof, Refusal};
 use crate::transport;
 pub(super) use policy_checks::{CHECK, is_silent, is_stranger};
 use reporting::known;
@@ -25,7 +25,6 @@ use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
-use tautline_policy::AllowedTopics;
 use tautline_proto::zap::Credentials;
 use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
 use tautline_queue::message::Metadata;
@@ -120,7 +119,7 @@ impl Wire {
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
         let mut handshake = Handshake::new(config, carrier, interest);
-        handshake.most = origin.gate().and_then(|gate| gate.handshakes().1).unwrap_or(u64::MAX);
+        handshake.most = origin.gate().and_then(|gate| gate.handshake_bytes()).unwrap_or(u64::MAX);
         let state = WireState {
             phase: Phase::Handshake(Box::new(handshake)),
             registration: NOWHERE,
@@ -417,7 +416,10 @@ impl Wire {
 
     /// Ends the stream for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut EventLoop, why: Loss) {
-        let because = self.site().guard().and_then(|guard| guard.limit_behind(why));
+        let because = self
+            .site()
+            .admission()
+            .and_then(|admission| admission.limit_name(policy_checks::limit_behind(why)?));
         self.end_because(turn, why, because.as_deref().unwrap_or_default());
     }
 

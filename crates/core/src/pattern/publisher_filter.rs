@@ -2,8 +2,8 @@
 //! one allows everything and checks no message.
 
 use crate::conn::PeerInfo;
+use crate::host::topics::{AllowedTopics, TopicAction};
 use crate::pipe::{Pipe, PipeId, Pipes, TopicAccess};
-use tautline_policy::{AllowedTopics, TopicUse};
 use tautline_queue::sync::Arc;
 
 /// Decides on a message by its publisher.
@@ -111,7 +111,7 @@ impl PublisherFilter for Restricted {
         }
         let topic = [head, tail].concat();
         let may = topics.as_ref().is_none_or(|topics| topics.allows(&topic))
-            && peer.as_ref().is_none_or(|peer| self.keeper.allows(peer, TopicUse::Publish, &topic));
+            && peer.as_ref().is_none_or(|peer| self.keeper.allows(peer, TopicAction::Publish, &topic));
         (!may).then_some(topic)
     }
 
@@ -121,7 +121,7 @@ impl PublisherFilter for Restricted {
             && !self.reported.contains(&id)
         {
             self.reported.push(id);
-            self.keeper.report_refusal(peer, TopicUse::Publish, topic);
+            self.keeper.report_refusal(peer, TopicAction::Publish, topic);
         }
     }
 

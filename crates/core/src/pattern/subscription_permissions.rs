@@ -6,8 +6,8 @@
 //! peer receives only messages that it may see, and a program that does not know the policy gets
 //! all that it may have. A subscription without any granted topic is refused.
 
+use crate::host::topics::{AllowedTopics, TopicAction};
 use crate::pipe::{PipeId, Pipes, TopicAccess};
-use tautline_policy::{AllowedTopics, TopicUse};
 use tautline_queue::sync::Arc;
 
 /// The subscription permissions of the peers of a socket.
@@ -88,14 +88,14 @@ impl SubscriptionPermissions {
         let Some(peer) = pipe.peer.info() else { return Granted::Unchanged };
         let permit = permit_of(&mut self.peers, id);
         let lets =
-            !subscribe || by == Requester::Program || self.keeper.allows(peer, TopicUse::Subscribe, topic);
+            !subscribe || by == Requester::Program || self.keeper.allows(peer, TopicAction::Subscribe, topic);
         let granted = if lets { permit.grant(by, subscribe, topic) } else { None };
         if let Some(granted) = granted {
             return granted;
         }
         if subscribe {
             if !std::mem::replace(&mut permit.refusal_reported, true) {
-                self.keeper.report_refusal(peer, TopicUse::Subscribe, topic);
+                self.keeper.report_refusal(peer, TopicAction::Subscribe, topic);
             }
             pipes.shared.count_topic_refused();
         }

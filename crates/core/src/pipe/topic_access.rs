@@ -1,7 +1,7 @@
 //! Permission of peers to use topics, as patterns check it.
 
 use crate::conn::PeerInfo;
-use tautline_policy::TopicUse;
+use crate::host::topics::TopicAction;
 
 /// Decides which topics the peers of one socket may use, in addition to `PeerInfo::topics`. Called
 /// by the owner.
@@ -10,8 +10,8 @@ pub(crate) trait TopicAccess: Send + Sync {
     fn may_refuse(&self) -> bool;
 
     /// True if the program allows the peer to do this with the topic.
-    fn allows(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) -> bool;
+    fn allows(&self, peer: &PeerInfo, action: TopicAction, topic: &[u8]) -> bool;
 
     /// Reports that a peer has tried a forbidden action. Called once for each connection.
-    fn report_refusal(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]);
+    fn report_refusal(&self, peer: &PeerInfo, action: TopicAction, topic: &[u8]);
 }

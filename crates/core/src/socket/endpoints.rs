@@ -6,15 +6,15 @@ use self::names::{NameBinding, bind_name, connect_name, disconnect_paths};
 use super::Socket;
 use super::topics::restrict_by_policy;
 use crate::conn::{PeerInfo, inproc};
+use crate::context::{admission, check_policy};
 use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
+use crate::host::{Allowed, BoundEndpoint, Call, Denied, is_secure};
 use crate::monitor::{Ends, EventDispatcher, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::{Allowed, Denied, Gate, PolicyRequest};
 use crate::transport::{self, AddressQuery, ConnectTarget, Failed, Leftover, ResolvedAddress};
-use tautline_policy::Call;
 use tautline_queue::message::Metadata;
 use tautline_queue::sync::Arc;
 
@@ -112,12 +112,13 @@ impl Socket {
             return bind_name(self, endpoint, name);
         }
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
-            let allowed = self.context.check_policy(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
+            let allowed = check_policy(&self.context, Call::Bind, endpoint, parsed, *at, &self.pipes.options);
             report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
             return self.bind_datagrams(endpoint, parsed, *at);
         }
         if let Endpoint::Inproc(name) = parsed {
-            let allowed = self.context.check_policy(Call::Bind, endpoint, parsed, None, &self.pipes.options);
+            let allowed =
+                check_policy(&self.context, Call::Bind, endpoint, parsed, None, &self.pipes.options);
             report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
             let offers = self.context.bind_inproc(
                 name,
@@ -137,33 +138,30 @@ impl Socket {
         let site = self.site_for_streams()?;
         self.context.share_options(&mut self.pipes.options);
         let allowed = match at {
-            Ok(at) => self.context.check_policy(Call::Bind, endpoint, parsed, at, &self.pipes.options),
+            Ok(at) => check_policy(&self.context, Call::Bind, endpoint, parsed, at, &self.pipes.options),
             Err(_) => Ok(None),
         };
         let allowed = report_denied(&self.events, allowed, endpoint, event::BIND_FAILED)?;
-        let Allowed { options: own, trust, wrapped, wrap } = allowed.unwrap_or_default();
+        let Allowed { options: own, carrying, bind } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(mut bound) => {
-                let asked = PolicyRequest { call: Call::Bind, endpoint, parsed, address: None, path: None };
-                let asked = self.context.guard().map_or(Ok(()), |guard| {
-                    guard.ask_again(&asked, &bound, &self.pipes.options, wrap.as_deref())
+                let checked = bind.as_ref().map_or(Ok(()), |permit| {
+                    permit.check(&BoundEndpoint {
+                        endpoint: &bound.endpoint,
+                        address: bound.listener.local_address().ok(),
+                        is_foreign: self.pipes.options.use_fd.is_some(),
+                    })
                 });
-                if asked.is_err() {
+                if let Err(denied) = checked {
                     bound.unlink.iter().for_each(Leftover::remove);
                     bound.listener.give_back();
-                    let denied = asked.map(|()| None);
-                    return report_denied(&self.events, denied, endpoint, event::BIND_FAILED).map(drop);
+                    return report_denied(&self.events, Err(denied), endpoint, event::BIND_FAILED).map(drop);
                 }
                 self.last_endpoint = bound.endpoint.as_str().into();
-                let certificates = wrapped.map(|wrapped| {
-                    bound.carrying = Some(wrapped.carrying);
-                    wrapped.certificates
-                });
-                let gate = self
-                    .context
-                    .guard()
-                    .map(|guard| Gate::new(guard.clone(), trust, certificates, &options, endpoint));
+                let is_secure = carrying.is_some() || is_secure(&options, endpoint);
+                let gate = bind.map(|permit| permit.gate(options.mechanism.name(), is_secure));
+                bound.carrying = carrying.or(bound.carrying);
                 self.show_endpoint(endpoint, &bound.endpoint, true);
                 if let Some(watch) = &self.watch {
                     let is_tls = bound.carrying.is_some();
@@ -209,7 +207,7 @@ impl Socket {
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
             let allowed =
-                self.context.check_policy(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
+                check_policy(&self.context, Call::Connect, endpoint, &parsed, None, &self.pipes.options);
             report_denied(&self.events, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
         }
         if is_datagram {
@@ -236,10 +234,10 @@ impl Socket {
         // later.
         self.context.share_options(&mut self.pipes.options);
         let allowed =
-            self.context.check_policy(Call::Connect, endpoint, &target.endpoint, None, &self.pipes.options);
+            check_policy(&self.context, Call::Connect, endpoint, &target.endpoint, None, &self.pipes.options);
         let allowed = report_denied(&self.events, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
-        let Allowed { options: own, wrapped, .. } = allowed.unwrap_or_default();
-        target.apply_policy(own.as_deref(), wrapped.map(|wrapped| wrapped.carrying));
+        let Allowed { options: own, carrying, .. } = allowed.unwrap_or_default();
+        target.apply_policy(own.as_deref(), carrying);
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
@@ -483,9 +481,9 @@ impl Socket {
             return Err(Error::NotSupported);
         }
         let site = self.site.clone().ok_or(Error::NoThread)?;
-        if let Some(guard) = self.context.guard().cloned() {
-            site.set_guard(&guard);
-            restrict_by_policy(self, &guard);
+        if let Some(admission) = admission(&self.context).cloned() {
+            site.set_admission(&admission);
+            restrict_by_policy(self, &*admission);
         }
         self.open_set()?;
         Ok(site)

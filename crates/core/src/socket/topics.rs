@@ -1,9 +1,10 @@
 //! Topic permissions of peers: by the policy of the host, and by the program.
 
 use super::Socket;
+use super::topic_keeper::{TopicAuthorizer, TopicKeeper};
+use crate::context::admission;
 use crate::error::Error;
-use crate::policy::{Guard, TopicAuthorizer, TopicKeeper};
-use tautline_policy::TopicUse;
+use crate::host::{Admission, TopicAction};
 use tautline_queue::sync::Arc;
 
 /// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or about each message of a peer
@@ -19,7 +20,7 @@ pub fn authorize_topics(
     socket: &mut Socket,
     authorizer: std::sync::Arc<TopicAuthorizer>,
 ) -> Result<(), Error> {
-    if TopicUse::of_peers_of(socket.socket_type.name()).is_none() {
+    if TopicAction::of_peers_of(socket.socket_type).is_none() {
         return Err(Error::NotSupported);
     }
     if socket.pattern.restricts_topics || !socket.endpoints.is_empty() {
@@ -30,9 +31,9 @@ pub fn authorize_topics(
 }
 
 /// Adds the topic permissions of the policy, if the policy may have some for this socket.
-pub(super) fn restrict_by_policy(socket: &mut Socket, guard: &Guard) {
-    let has_topics = TopicUse::of_peers_of(socket.socket_type.name()).is_some();
-    if has_topics && !socket.pattern.restricts_topics && guard.may_know_topics() {
+pub(super) fn restrict_by_policy(socket: &mut Socket, admission: &dyn Admission) {
+    let has_topics = TopicAction::of_peers_of(socket.socket_type).is_some();
+    if has_topics && !socket.pattern.restricts_topics && admission.may_know_topics() {
         restrict_topics(socket, None);
     }
 }
@@ -40,7 +41,7 @@ pub(super) fn restrict_by_policy(socket: &mut Socket, guard: &Guard) {
 fn restrict_topics(socket: &mut Socket, authorizer: Option<std::sync::Arc<TopicAuthorizer>>) {
     let keeper = TopicKeeper {
         tap: socket.events.clone(),
-        guard: socket.context.guard().cloned(),
+        admission: admission(&socket.context).cloned(),
         socket_type: socket.socket_type,
         authorizer,
     };

@@ -13,8 +13,8 @@ use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, ws};
 use crate::endpoint::{Endpoint, Host, TcpEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use tautline_io::errno;
 use tautline_io::net::Address;
+use tautline_io::{certificates, errno};
 use tautline_proto::tls::{BadCredentials, Identity, Tls, TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 use tautline_proto::{Carrier, Direct};
@@ -132,19 +132,8 @@ pub(super) fn client(
 ) -> Result<TlsConfig, BadCredentials> {
     let own = Identity { certificates: &options.wss_cert_pem, key: &options.wss_key_pem };
     let own = Some(own).filter(|own| !own.certificates.is_empty() || !own.key.is_empty());
-    let further = if system { of_system() } else { Vec::new() };
+    let further = if system { certificates::of_system() } else { Vec::new() };
     TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions)
-}
-
-/// The certificates that the system trusts. Empty if the environment names other certificates for a
-/// privileged program: then no server is trusted.
-pub(crate) fn of_system() -> Vec<Vec<u8>> {
-    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().any(|name| std::env::var_os(name).is_some());
-    if named && !tautline_io::env::is_trusted() {
-        return Vec::new();
-    }
-    let found = rustls_native_certs::load_native_certs().certs;
-    found.into_iter().map(|certificate| certificate.to_vec()).collect()
 }
 
 /// The server name that the program has set.

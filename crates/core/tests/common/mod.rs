@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-#[cfg(unix)]
-pub mod policy;
-
 use std::time::Duration;
 
 use tautline_core::{Context, Flags, Message, Socket, SocketType};

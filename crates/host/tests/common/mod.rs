@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
+#[cfg(unix)]
+pub mod policy;
 #[path = "../../../core/tests/common/mod.rs"]
 mod sockets;
 

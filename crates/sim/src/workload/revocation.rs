@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tautline_core::{Context, SocketType, public_key, z85};
+use tautline_core::{SocketType, public_key, z85};
 
 use super::peer::{HEARTBEAT_IVL, LINGER, Peer, SNDTIMEO};
 use super::{Scenario, fork};
@@ -36,7 +36,7 @@ pub(super) fn revoked(stage: &mut Scenario, rng: &mut Rng) {
              action = \"wrap\"\nwrap = \"in\"\n"
         ),
     );
-    let context = Context::new();
+    let context = tautline_host::context();
     context.set_policy("/sim/policy.toml").unwrap();
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     pull.set_receive_timeout(100);

@@ -3,8 +3,8 @@
 use super::Wire;
 use crate::conn::Loss;
 use crate::driver::EventLoop;
+use crate::host::{Proof, Refusal};
 use crate::monitor::Claim;
-use crate::policy::{Proof, Refusal};
 use crate::transport;
 use crate::zap::{ReplyState, RequestError};
 use std::sync::Weak;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::{Origin, Phase, USER_ID, Wire};
 use crate::conn::{Loss, unsent_bytes};
 use crate::driver::EventLoop;
-use crate::policy::{Gate, PeerSource, Proof, Refusal};
+use crate::driver::peer_source::PeerSource;
+use crate::host::{AllowedTopics, ConnectedPeer, Gate, Proof, Refusal, Server, SessionLimit};
 use crate::transport;
 use tautline_io::errno;
-use tautline_policy::AllowedTopics;
-use tautline_proto::PeerCertificates;
 use tautline_proto::zap::ZapReply;
+use tautline_proto::{PeerCertificates, ProtocolError};
 use tautline_queue::message::Metadata;
 use tautline_queue::sync::{Arc, lock};
 
@@ -31,14 +31,14 @@ impl Wire {
     /// authentication handler.
     pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
         let Some(gate) = self.origin.gate() else { return Ok(()) };
-        gate.is_current()?;
+        gate.check_lists()?;
         let mut state = lock(&self.state);
-        self.passes(gate, state.proof.as_deref_mut(), told)
+        self.passes(&**gate, state.proof.as_deref_mut(), told)
     }
 
     /// Ends the connection if a changed policy no longer admits the peer or gives it other
     /// permissions. Also ends it if more bytes are queued for the peer than allowed.
-    pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut EventLoop, gate: &Gate) {
+    pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut EventLoop, gate: &dyn Gate) {
         let (passes, connection) = {
             let mut state = lock(&self.state);
             let Phase::Open(connection) = &state.phase else { return };
@@ -55,9 +55,9 @@ impl Wire {
         self.check_topics(turn);
     }
 
-    fn passes(&self, gate: &Gate, proof: Option<&mut Proof>, told: &Metadata) -> Result<(), Refusal> {
+    fn passes(&self, gate: &dyn Gate, proof: Option<&mut Proof>, told: &Metadata) -> Result<(), Refusal> {
         gate.check_proof(proof)?;
-        gate.check_peer(&self.stream, &known_user(told))
+        gate.check_peer(ConnectedPeer(&self.stream), &known_user(told))
     }
 
     /// Ends the connection of a peer that exceeds this limit.
@@ -112,18 +112,40 @@ pub(super) fn key_owner(wire: &Wire, verdict: Option<&ZapReply>) -> Option<Arc<s
 
 /// The topics that the peer may use, if the policy limits them.
 pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<AllowedTopics> {
-    let guard = wire.site().guard()?;
+    let admission = wire.site().admission()?;
     match &wire.origin {
-        Origin::Accepted(acceptor, _) => acceptor.gate()?.topics(&wire.stream, &known_user(told)),
-        Origin::Dialed(_) => guard.topics_of_server(&wire.stream, wire.options(), wire.endpoint.name()),
+        Origin::Accepted(acceptor, _) => {
+            acceptor.gate()?.topics(ConnectedPeer(&wire.stream), &known_user(told))
+        }
+        Origin::Dialed(_) => {
+            let options = wire.options();
+            let shows_key = options.mechanism.encrypts() && !options.as_server;
+            admission.topics_of_server(&Server {
+                peer: ConnectedPeer(&wire.stream),
+                endpoint: wire.endpoint.name(),
+                socket_type: options.socket_type.name(),
+                mechanism: options.mechanism.name(),
+                key: shows_key.then_some(&options.curve_server_key),
+            })
+        }
     }
 }
 
 /// Sets a timer to check again which topics a peer may use that we connected to. Returns the timer.
 pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut EventLoop) -> u64 {
     let is_dialed = matches!(wire.origin, Origin::Dialed(_));
-    let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());
+    let may_change =
+        is_dialed && wire.site().admission().is_some_and(|admission| admission.may_change_topics());
     if may_change { turn.set_timer(CHECK, wire) } else { 0 }
+}
+
+/// The limit that has most likely ended a session.
+pub(super) fn limit_behind(why: Loss) -> Option<SessionLimit> {
+    match why {
+        Loss::Protocol(ProtocolError::TooLarge { .. }) => Some(SessionLimit::MessageBytes),
+        Loss::Stream(errno::ENOBUFS) => Some(SessionLimit::SubscriptionBytes),
+        _ => None,
+    }
 }
 
 fn known_user(told: &Metadata) -> String {

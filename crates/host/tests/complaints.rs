@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::Duration;
 
-use tautline_core::{Context, Error, SocketType};
+use tautline_core::{Error, SocketType};
 use tautline_testkit::with_watchdog;
 
 /// Capacity of a pipe, see pipe(7).
@@ -25,7 +25,7 @@ fn program() {
         return;
     }
     with_watchdog(Duration::from_secs(60), "complaints", || {
-        let context = Context::new();
+        let context = tautline_host::context();
         let mut socket = context.socket(SocketType::Pull).unwrap();
         for _ in 0..6 {
             assert!(matches!(socket.bind("tcp://0.0.0.0:*"), Err(Error::Os(_))));

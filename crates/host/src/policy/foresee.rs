@@ -1,12 +1,11 @@
 //! Prediction of a policy's effect on a call, for `taut policy`. The questions are the same as
 //! those of a program's sockets.
 
-use super::{PolicyRequest, is_secure, judge};
-use crate::error::Error;
-use crate::options::{ContextDefaults, Mechanism, Options};
-use crate::transport;
+use super::judge;
+use tautline_core::Error;
+use tautline_core::SocketType;
+use tautline_core::host::PlannedCall;
 use tautline_policy::{Call, Policy, PolicyDecision};
-use tautline_proto::SocketType;
 
 /// The call of a program whose result is predicted.
 #[derive(Debug, Clone)]
@@ -41,24 +40,11 @@ pub struct Forecast {
 /// Returns the errors with which the call fails under any policy.
 pub fn foresee(policy: &Policy, foreseen: &Foreseen<'_>) -> Result<Forecast, Error> {
     let Foreseen { call, endpoint, socket_type, program, mechanism } = *foreseen;
-    let mut options = Options::new(socket_type.unwrap_or(SocketType::Dealer), &ContextDefaults::default());
-    options.mechanism = match mechanism {
-        "PLAIN" => Mechanism::Plain,
-        "CURVE" => Mechanism::Curve,
-        _ => Mechanism::Null,
-    };
-    let parsed = transport::parse(endpoint)?;
-    let at = if call == Call::Bind {
-        parsed.check_bind()?;
-        transport::question(&parsed, &options).map(|question| question.ask()).transpose()?
-    } else {
-        parsed.check_connect()?;
-        None
-    };
-    let address = transport::known_ip(&parsed, at, call == Call::Bind, &options);
-    let asked =
-        PolicyRequest { call, endpoint, parsed: &parsed, address, path: transport::socket_path(&parsed) };
+    let planned_type = socket_type.unwrap_or(SocketType::Dealer);
+    let mut planned = PlannedCall::new(call == Call::Bind, endpoint, planned_type)?;
+    planned.set_mechanism(mechanism);
+    let asked = planned.request();
     let known_type = socket_type.map_or("", |socket_type| socket_type.name());
-    let (verdict, allowed) = judge(policy, program, &asked, &options, known_type);
-    Ok(Forecast { verdict, fault: allowed.err(), is_secure: is_secure(&options, endpoint) })
+    let (verdict, allowed) = judge(policy, program, &asked, known_type);
+    Ok(Forecast { verdict, fault: allowed.err(), is_secure: asked.is_secure() })
 }

@@ -13,11 +13,11 @@ type Descriptor = ();
 
 /// A spare descriptor. `None` while none is available.
 #[derive(Debug)]
-pub(super) struct Spare(Mutex<Option<Descriptor>>);
+pub(crate) struct Spare(Mutex<Option<Descriptor>>);
 
 impl Spare {
     /// The spare descriptor of this process, shared by its users.
-    pub(super) fn shared() -> Arc<Self> {
+    pub(crate) fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Spare>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
@@ -30,7 +30,7 @@ impl Spare {
     /// Runs a function that needs a descriptor. If another thread uses the spare one, the function
     /// runs without it: waiting is no option, because a forked child would wait for that thread for
     /// ever.
-    pub(super) fn lend<T>(&self, what: impl FnOnce() -> T) -> T {
+    pub(crate) fn lend<T>(&self, what: impl FnOnce() -> T) -> T {
         let mut spare = match self.0.try_lock() {
             Ok(spare) => Some(spare),
             Err(TryLockError::Poisoned(spare)) => Some(spare.into_inner()),
@@ -47,7 +47,7 @@ impl Spare {
     }
 
     /// Tries again to open a spare descriptor.
-    pub(super) fn fill(&self) {
+    pub(crate) fn fill(&self) {
         if let Ok(mut spare) = self.0.try_lock()
             && spare.is_none()
         {

@@ -9,16 +9,15 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::reload::{Read, ReloadedValue};
 use super::trust::PATIENCE;
-use super::{PolicyRequest, Proof};
-use crate::error::Error;
-use crate::options::Options;
-use crate::transport::{CarrierFactory, tls};
+use crate::reload::{Read, ReloadedValue};
+use tautline_core::Error;
+use tautline_core::host::{CallRequest, Permission, Proof};
+use tautline_io::certificates::of_system;
 use tautline_io::stderr_report;
 use tautline_policy::file::append;
 use tautline_policy::keys::is_out_of_resources;
-use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
+use tautline_policy::{TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
 use tautline_proto::tls::{CredentialPart, Identity, TlsConfig, Versions, trusted_certificates};
 use tautline_queue::sync::{Arc, Mutex, lock};
@@ -27,7 +26,7 @@ use tautline_queue::sync::{Arc, Mutex, lock};
 const LONGEST: u64 = 1 << 20;
 
 /// The certificates of one endpoint.
-pub(crate) struct Certificates {
+pub(super) struct Certificates {
     files: TlsWrap,
     side: TlsRole,
     known: Mutex<CertificateState>,
@@ -85,11 +84,11 @@ pub fn certificate_faults(files: &TlsWrap) -> Vec<String> {
 
 impl Certificates {
     /// Reads the files. The error describes the fault.
-    pub(super) fn open(wrap: &Wrap, asked: &PolicyRequest<'_>) -> Result<Arc<Self>, String> {
+    pub(super) fn open(wrap: &Wrap, asked: &CallRequest<'_>) -> Result<Arc<Self>, String> {
         let files = wrap.tls.clone().unwrap_or_default();
-        let side = match asked.call {
-            Call::Bind => TlsRole::Server,
-            _ => TlsRole::Client(name(&files, asked).ok_or_else(|| {
+        let side = match asked.is_bind() {
+            true => TlsRole::Server,
+            false => TlsRole::Client(name(&files, asked).ok_or_else(|| {
                 format!(
                     "`servers` of `{}` has no name for this endpoint, and the endpoint has no host",
                     wrap.name
@@ -125,19 +124,14 @@ impl Certificates {
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
     }
 
-    /// Makes the carrier for the streams of the endpoint.
-    pub(super) fn carrying(
+    /// Wraps the endpoint in TLS with these certificates.
+    pub(super) fn wrap(
         self: &Arc<Self>,
-        asked: &PolicyRequest<'_>,
-        options: &Options,
-    ) -> Result<CarrierFactory, Error> {
+        asked: &CallRequest<'_>,
+        permission: &mut Permission,
+    ) -> Result<(), Error> {
         let own = self.clone();
-        tls::around(
-            asked.parsed,
-            matches!(self.side, TlsRole::Server),
-            options,
-            Arc::new(move || own.current_config().0),
-        )
+        permission.wrap_in_tls(asked, Arc::new(move || own.current_config().0))
     }
 
     /// True if the certificates that a client has shown are trusted.
@@ -230,8 +224,8 @@ impl fmt::Debug for Certificates {
 }
 
 /// The name that the server has to prove.
-fn name(files: &TlsWrap, asked: &PolicyRequest<'_>) -> Option<String> {
-    files.server(asked.endpoint).map(str::to_owned).or_else(|| tls::host(asked.parsed))
+fn name(files: &TlsWrap, asked: &CallRequest<'_>) -> Option<String> {
+    files.server(asked.endpoint()).map(str::to_owned).or_else(|| asked.host())
 }
 
 /// Certificate and key, which belong together.
@@ -257,7 +251,7 @@ fn config(files: &TlsWrap, side: &TlsRole, own: &Own, authorities: &[u8]) -> Res
         }
         TlsRole::Client(name) => {
             let further = match &files.trust {
-                Some(TlsTrust::System) => tls::of_system(),
+                Some(TlsTrust::System) => of_system(),
                 _ => Vec::new(),
             };
             let own = files.certificate.is_some().then_some(own);

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tautline_core::{Context, Error, SocketType};
+use tautline_core::{Error, SocketType};
 
 /// User ID of the caller, an unprivileged user.
 const CALLER: u32 = 65_534;
@@ -37,8 +37,8 @@ fn program() {
         return;
     }
     println!("{PRIVILEGED}");
-    assert_eq!(Context::policy_fault(), None);
-    let context = Context::new();
+    assert_eq!(tautline_host::policy_fault(), None);
+    let context = tautline_host::context();
     let mut socket = context.socket(SocketType::Pull).unwrap();
     socket.bind("tcp://127.0.0.1:*").unwrap();
     assert_eq!(socket.bind("name://orders"), Err(Error::ProtocolNotSupported));

@@ -4,7 +4,7 @@ use tautline_proto::PeerCertificates;
 
 /// Proof that a peer has shown. The policy may check it again later.
 #[derive(Debug, Default)]
-pub(crate) struct Proof {
+pub struct Proof {
     /// The peer's public key, or its user name.
     key: Option<Box<[u8]>>,
     /// The peer's certificates, and the revision of the configuration that accepted them.
@@ -17,7 +17,8 @@ impl Proof {
         Proof { key: Some(key.into()), ..Proof::default() }
     }
 
-    pub(crate) fn key(&self) -> Option<&[u8]> {
+    /// The peer's public key, or its user name.
+    pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }
 
@@ -27,8 +28,7 @@ impl Proof {
 
     /// True if this revision of the configuration accepts the certificates. Calls `judge` once per
     /// revision.
-    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there are no certificates"))]
-    pub(super) fn passes(&mut self, revision: u64, judge: impl FnOnce(&[Vec<u8>]) -> bool) -> bool {
+    pub fn passes(&mut self, revision: u64, judge: impl FnOnce(&[Vec<u8>]) -> bool) -> bool {
         if self.judged != revision && judge(&self.certificates) {
             self.judged = revision;
         }

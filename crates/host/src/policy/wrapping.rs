@@ -3,9 +3,9 @@
 //! If a wrap cannot be applied, the endpoint is refused: it never sends unencrypted data.
 
 use super::certificates::Certificates;
-use super::{Allowed, PolicyRequest, Trust, Wrapped};
-use crate::options::Options;
-use tautline_policy::{Call, Key, Wrap, keys};
+use super::{Allowed, Trust};
+use tautline_core::host::{CallRequest, Permission};
+use tautline_policy::{Key, Wrap, keys};
 use tautline_proto::{Secret, public_key};
 
 /// Numbers of the options that a wrap sets.
@@ -14,81 +14,60 @@ const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
-/// True if CURVE or TLS protects a connection with these options.
-pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
-    is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options) && !is_datagram(endpoint)
-}
-
-/// True if the transport of an endpoint is TLS.
-fn is_in_tls(endpoint: &str) -> bool {
-    endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
-}
-
-/// True if the streams do not use ZMTP. Without ZMTP there is no mechanism, whatever the options
-/// say.
-fn is_raw(options: &Options) -> bool {
-    options.type_info().raw || options.router_raw
-}
-
-/// True if an endpoint is for datagrams, which no mechanism protects.
-fn is_datagram(endpoint: &str) -> bool {
-    endpoint.starts_with("udp://")
-}
-
 /// Wraps an endpoint, unless the program has asked for equivalent security itself. The result is in
-/// `options` (CURVE) and `allowed` (TLS, and the keys of permitted clients).
+/// `allowed`.
 ///
 /// # Errors
 /// The reason why the wrap cannot be applied. The endpoint must not be used then.
 pub(super) fn wrap_endpoint(
     wrap: &Wrap,
-    request: &PolicyRequest<'_>,
-    options: &mut Options,
+    request: &CallRequest<'_>,
     allowed: &mut Allowed,
 ) -> Result<(), String> {
     // The messages stay in the process.
-    if request.endpoint.starts_with("inproc://") {
+    if request.endpoint().starts_with("inproc://") {
         return Ok(());
     }
-    if is_secure(options, request.endpoint) {
+    if request.is_secure() {
         return Ok(());
     }
-    if is_datagram(request.endpoint) {
+    if request.is_datagram() {
         return Err("udp has no handshake, so it cannot be encrypted".into());
     }
-    if is_raw(options) {
+    if request.is_raw() {
         return Err("the socket does not use ZMTP".into());
     }
     if wrap.tls.is_some() {
         let certificates = Certificates::open(wrap, request)?;
-        let carrying = certificates.carrying(request, options).map_err(|error| error.to_string())?;
-        allowed.wrapped = Some(Wrapped { carrying, certificates });
+        certificates.wrap(request, &mut allowed.permission).map_err(|error| error.to_string())?;
+        allowed.certificates = Some(certificates);
         return Ok(());
     }
-    if options.mechanism.has_credentials() {
+    if request.has_credentials() {
         return Err(format!(
             "the socket already uses {0}, which CURVE would replace; use a TLS wrap, which keeps {0}",
-            options.mechanism.name()
+            request.mechanism()
         ));
     }
-    wrap_in_curve(wrap, request, options)?;
-    if let (Call::Bind, Some(clients)) = (request.call, &wrap.clients) {
+    wrap_in_curve(wrap, request, &mut allowed.permission)?;
+    if let (true, Some(clients)) = (request.is_bind(), &wrap.clients) {
         allowed.trust = Some(Trust::open(clients)?);
     }
     Ok(())
 }
 
 /// Adds CURVE to an endpoint.
-fn wrap_in_curve(wrap: &Wrap, request: &PolicyRequest<'_>, options: &mut Options) -> Result<(), String> {
-    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
+fn wrap_in_curve(wrap: &Wrap, request: &CallRequest<'_>, permission: &mut Permission) -> Result<(), String> {
+    let mut set =
+        |code, value: &[u8]| permission.set_option(code, value).map_err(|_| "a key is invalid".to_owned());
     let pair = wrap.key.as_deref().map(keys::read_pair).transpose().map_err(|error| error.to_string())?;
-    if request.call == Call::Bind {
+    if request.is_bind() {
         let pair = pair.ok_or_else(|| format!("`{}`: a server needs `key`, which is missing", wrap.name))?;
         set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
         set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
         return set(CURVE_SECRETKEY, pair.secret.as_bytes());
     }
-    let server = match wrap.server(request.endpoint) {
+    let server = match wrap.server(request.endpoint()) {
         Some(Key::Text(key)) => key.clone(),
         Some(Key::File(path)) => {
             let found = keys::read_public_keys(path).map_err(|error| error.to_string())?;

@@ -94,7 +94,7 @@ pub fn socket(context: &Context, socket_type: SocketType) -> Socket {
 
 /// Returns an additional context under this policy.
 pub fn context_with_policy(policy: &str) -> Context {
-    let context = Context::new();
+    let context = tautline_host::context();
     context.set_policy(policy).unwrap();
     context
 }

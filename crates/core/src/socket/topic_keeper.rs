@@ -3,27 +3,16 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use super::Guard;
 use crate::conn::PeerInfo;
+use crate::host::{Admission, TopicAction};
 use crate::monitor::{EventDetails, EventDispatcher, KnownPeer, event};
 use crate::pipe::TopicAccess;
 use tautline_io::errno;
-use tautline_policy::TopicUse;
 use tautline_proto::SocketType;
 use tautline_queue::sync::Arc;
 
 /// Maximum number of bytes of a topic in a report to people.
 const SHOWN: usize = 64;
-
-/// A peer's use of a topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TopicAction {
-    /// A peer of PUB or XPUB subscribes to all topics that begin with this one.
-    Subscribe,
-    /// A peer of SUB or XSUB has published a message whose first part is the topic.
-    Publish,
-}
 
 /// A question to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +33,12 @@ pub struct TopicRequest<'a> {
 pub type TopicAuthorizer = dyn Fn(&TopicRequest<'_>) -> bool + Send + Sync;
 
 /// Checks the topics of one socket.
-pub(crate) struct TopicKeeper {
-    pub(crate) tap: Arc<EventDispatcher>,
-    pub(crate) guard: Option<Arc<Guard>>,
-    pub(crate) socket_type: SocketType,
+pub(super) struct TopicKeeper {
+    pub(super) tap: Arc<EventDispatcher>,
+    pub(super) admission: Option<Arc<dyn Admission>>,
+    pub(super) socket_type: SocketType,
     /// The program's own rules.
-    pub(crate) authorizer: Option<std::sync::Arc<TopicAuthorizer>>,
+    pub(super) authorizer: Option<std::sync::Arc<TopicAuthorizer>>,
 }
 
 impl TopicAccess for TopicKeeper {
@@ -57,24 +46,20 @@ impl TopicAccess for TopicKeeper {
         self.authorizer.is_some()
     }
 
-    fn allows(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) -> bool {
+    fn allows(&self, peer: &PeerInfo, action: TopicAction, topic: &[u8]) -> bool {
         let Some(authorizer) = &self.authorizer else { return true };
         let user_id = peer.metadata.get("User-Id").map(std::ffi::CStr::to_string_lossy).unwrap_or_default();
-        let action = match act {
-            TopicUse::Publish => TopicAction::Publish,
-            _ => TopicAction::Subscribe,
-        };
         let request = TopicRequest { user_id: &user_id, socket_type: self.socket_type, action, topic };
         // The socket is in the middle of a call, so a panic counts as a refusal.
         panic::catch_unwind(AssertUnwindSafe(|| authorizer(&request))).unwrap_or(false)
     }
 
-    fn report_refusal(&self, peer: &PeerInfo, act: TopicUse, topic: &[u8]) {
-        let does = if act == TopicUse::Publish { "publish" } else { "subscribe to" };
+    fn report_refusal(&self, peer: &PeerInfo, action: TopicAction, topic: &[u8]) {
+        let does = if action == TopicAction::Publish { "publish" } else { "subscribe to" };
         let shown = String::from_utf8_lossy(&topic[..topic.len().min(SHOWN)]);
         let rule = peer.topics.as_ref().filter(|topics| !topics.allows(topic)).map(|topics| topics.rule());
-        let by = match (rule, &self.guard) {
-            (Some(rule), Some(guard)) => format!("rule `{rule}` of {}", guard.place),
+        let by = match (rule, &self.admission) {
+            (Some(rule), Some(admission)) => admission.rule_name(rule),
             _ => "the program".to_owned(),
         };
         let get = |name| peer.metadata.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
@@ -83,10 +68,10 @@ impl TopicAccess for TopicKeeper {
         let peer_known = KnownPeer { routing_id: get("Routing-Id"), host, user_id };
         let about = EventDetails { peer: peer_known, why: &why, ..EventDetails::default() };
         self.tap.emit_about(event::TOPIC_REFUSED, errno::EACCES as u32, &peer.ends, &about);
-        if let (Some(rule), Some(guard)) = (rule, &self.guard) {
+        if let (Some(rule), Some(admission)) = (rule, &self.admission) {
             let who = String::from_utf8_lossy(if user_id.is_empty() { host } else { user_id });
             let first = format!("{who} with `{}`", shown.escape_debug());
-            guard.report_topic(rule, does, peer.ends.name(), &first);
+            admission.report_topic(rule, does, peer.ends.name(), &first);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::reload::{Read, ReloadedValue};
+use crate::reload::{Read, ReloadedValue};
 use tautline_io::stderr_report;
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
@@ -16,7 +16,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keys that are trusted.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(super) struct Trust {
     path: PathBuf,
     known: Mutex<TrustState>,
 }
@@ -60,7 +60,7 @@ impl Trust {
 
     /// The user id of the key's owner, if the key is on the current list. A missing list admits no
     /// client.
-    pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
+    pub(super) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
         known.refresh(&self.path);
         known.list.get().keys.get(<&[u8; 32]>::try_from(key).ok()?).cloned()

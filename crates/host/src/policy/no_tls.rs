@@ -1,15 +1,13 @@
 //! A library without TLS: refuses endpoints that a policy wraps in TLS.
 
-use super::{PolicyRequest, Proof};
-use crate::error::Error;
-use crate::options::Options;
-use crate::transport::CarrierFactory;
+use tautline_core::Error;
+use tautline_core::host::{CallRequest, Permission, Proof};
 use tautline_policy::{TlsWrap, Wrap};
 use tautline_queue::sync::Arc;
 
 /// Without TLS there are no certificates.
 #[derive(Debug)]
-pub(crate) enum Certificates {}
+pub(super) enum Certificates {}
 
 /// Returns no faults: without TLS, the wrap itself fails.
 pub fn certificate_faults(_: &TlsWrap) -> Vec<String> {
@@ -17,11 +15,11 @@ pub fn certificate_faults(_: &TlsWrap) -> Vec<String> {
 }
 
 impl Certificates {
-    pub(super) fn open(_: &Wrap, _: &PolicyRequest<'_>) -> Result<Arc<Self>, String> {
+    pub(super) fn open(_: &Wrap, _: &CallRequest<'_>) -> Result<Arc<Self>, String> {
         Err("this library was built without TLS".into())
     }
 
-    pub(super) fn carrying(&self, _: &PolicyRequest<'_>, _: &Options) -> Result<CarrierFactory, Error> {
+    pub(super) fn wrap(&self, _: &CallRequest<'_>, _: &mut Permission) -> Result<(), Error> {
         match *self {}
     }
 

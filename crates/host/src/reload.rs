@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::spare::Spare;
-use crate::error::{Error, check_shortage};
+use crate::spare::Spare;
+use tautline_core::{Error, is_memory_short};
 
 /// Minimum time between two checks if a file has changed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -17,7 +17,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 
 /// A value that is read from some files.
 #[derive(Debug)]
-pub struct ReloadedValue<T> {
+pub(crate) struct ReloadedValue<T> {
     value: T,
     /// Files, and folders with all their files.
     paths: Vec<PathBuf>,
@@ -32,11 +32,11 @@ pub struct ReloadedValue<T> {
 }
 
 /// A value, and true if all files were read for it. If false, they are read again.
-pub type Read<T> = Result<(T, bool), String>;
+pub(crate) type Read<T> = Result<(T, bool), String>;
 
 impl<T> ReloadedValue<T> {
     /// Reads the value from `paths`. The error describes the fault.
-    pub fn open(paths: Vec<PathBuf>, read: impl FnOnce() -> Read<T>) -> Result<Self, String> {
+    pub(crate) fn open(paths: Vec<PathBuf>, read: impl FnOnce() -> Read<T>) -> Result<Self, String> {
         let spare = Spare::shared();
         let before = FileState::of(&paths, &spare);
         let (value, is_whole) = spare.lend(read)?;
@@ -46,7 +46,7 @@ impl<T> ReloadedValue<T> {
     }
 
     /// The value of the last read.
-    pub fn get(&self) -> &T {
+    pub(crate) fn get(&self) -> &T {
         &self.value
     }
 
@@ -54,7 +54,7 @@ impl<T> ReloadedValue<T> {
     ///
     /// # Errors
     /// The fault of the files, reported once for each fault. The value is unchanged.
-    pub fn refresh(&mut self, read: impl FnOnce() -> Read<T>) -> Result<bool, String> {
+    pub(crate) fn refresh(&mut self, read: impl FnOnce() -> Read<T>) -> Result<bool, String> {
         if self.looked.elapsed() < LOOK {
             return Ok(false);
         }
@@ -65,10 +65,7 @@ impl<T> ReloadedValue<T> {
             self.spare.fill();
             return Ok(false);
         }
-        let read = || match check_shortage() {
-            Ok(()) => read(),
-            Err(_) => Err(Error::NoMemory.to_string()),
-        };
+        let read = || if is_memory_short() { Err(Error::NoMemory.to_string()) } else { read() };
         match self.spare.lend(read) {
             Ok((value, is_whole)) => {
                 self.value = value;
@@ -90,13 +87,13 @@ impl<T> ReloadedValue<T> {
     }
 
     /// True if the files have changed and could not be read for this time.
-    pub fn has_failed_for(&self, time: Duration) -> bool {
+    pub(crate) fn has_failed_for(&self, time: Duration) -> bool {
         self.failing.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Acts as if the last check and the first failed read were this much longer ago.
     #[cfg(test)]
-    pub(super) fn age(&mut self, time: Duration) {
+    pub(crate) fn age(&mut self, time: Duration) {
         self.looked -= time;
         self.failing = self.failing.map(|since| since - time);
     }

@@ -1,11 +1,10 @@
 //! Policies, lists of clients and wraps, by files.
 
 use super::*;
-use crate::options::ContextDefaults;
-use crate::transport;
 use std::fs;
 use std::time::Duration;
-use tautline_proto::SocketType;
+use tautline_core::SocketType;
+use tautline_core::host::PlannedCall;
 
 /// A temporary file.
 struct File(PathBuf);
@@ -154,18 +153,17 @@ impl Drop for Folder {
     }
 }
 
-/// Options of a socket that asks for one of five kinds of security.
-fn options(socket_type: SocketType, security: usize) -> Options {
-    let mut options = Options::new(socket_type, &ContextDefaults::default());
+/// Sets the options of a socket that asks for one of five kinds of security.
+fn ask_for_security(call: &mut PlannedCall<'_>, security: usize) {
     let on = 1_i32.to_ne_bytes();
     match security {
-        0 => {}
-        1 => options.set(45, b"joe").unwrap(),
-        2 => options.set(44, &on).unwrap(),
-        3 => options.set(50, &[7; 32]).unwrap(),
-        _ => options.set(47, &on).unwrap(),
+        0 => Ok(()),
+        1 => call.set_option(45, b"joe"),
+        2 => call.set_option(44, &on),
+        3 => call.set_option(50, &[7; 32]),
+        _ => call.set_option(47, &on),
     }
-    options
+    .unwrap();
 }
 
 /// A policy that wraps all binds and connects in `protocol`, with all required files. All other
@@ -218,20 +216,19 @@ fn wrap_seals_or_refuses() {
                 .into_iter()
                 .flat_map(|socket_type| [Call::Bind, Call::Connect].map(|call| (socket_type, call)))
             {
-                let parsed = transport::parse(endpoint).unwrap();
-                let options = options(socket_type, security);
-                let path = transport::socket_path(&parsed);
-                let asked = PolicyRequest { call, endpoint, parsed: &parsed, address: None, path };
-                let (_, allowed) = judge(&policy, "x", &asked, &options, socket_type.name());
+                let mut planned = PlannedCall::new(call == Call::Bind, endpoint, socket_type).unwrap();
+                ask_for_security(&mut planned, security);
+                let (_, allowed) = judge(&policy, "x", &planned.request(), socket_type.name());
                 let Ok(allowed) = allowed else {
                     refused += 1;
                     continue;
                 };
-                let own = allowed.options.as_deref().unwrap_or(&options);
-                let is_tls =
-                    allowed.wrapped.is_some() || endpoint.starts_with("tls") || endpoint.starts_with("wss");
-                let is_curve =
-                    own.mechanism.encrypts() && !own.type_info().raw && !endpoint.starts_with("udp");
+                let is_tls = allowed.permission.is_wrapped_in_tls()
+                    || endpoint.starts_with("tls")
+                    || endpoint.starts_with("wss");
+                let is_curve = allowed.permission.mechanism() == "CURVE"
+                    && socket_type != SocketType::Stream
+                    && !endpoint.starts_with("udp");
                 let case = format!("{call:?} {endpoint} {socket_type:?} in {protocol}, {security}");
                 assert!(is_tls || is_curve, "{case} goes out in the clear");
                 // CURVE does not carry a user name and a password.

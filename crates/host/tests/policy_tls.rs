@@ -9,9 +9,8 @@ use common::{bind, policy, recv, set, test};
 use std::fs;
 use std::path::Path;
 
-use tautline_core::{
-    Context, Error, Flags, Foreseen, Message, Socket, SocketType, certificate_faults, foresee,
-};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_host::{Foreseen, certificate_faults, foresee};
 use tautline_policy::{Call, Policy};
 use tautline_testkit::certificates as with;
 
@@ -74,7 +73,7 @@ impl Folder {
         let rule = format!("[[rules]]\ncall = \"{call}\"\naction = \"wrap\"\nwrap = \"x\"\n");
         let policy =
             self.file(&format!("{name}.toml"), &format!("[wraps.x]\nprotocol = \"tls\"\n{wrap}{rule}"));
-        let context = Context::new();
+        let context = tautline_host::context();
         context.set_policy(&policy).unwrap();
         context
     }
