@@ -59,8 +59,8 @@ impl ThreadAccount {
         self.is_crowd.get()
     }
 
-    /// Notes that the thread has flushed a connection itself, from `start` to `end` (ticks), and not
-    /// to reply.
+    /// Notes that the thread has flushed a connection itself, from `start` to `end` (ticks), and
+    /// not to reply.
     #[inline]
     pub fn record_flush(&self, connection: usize, start: u64, end: u64) {
         if !is_disabled(Rule::Crowd) {

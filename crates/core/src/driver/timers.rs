@@ -3,8 +3,8 @@
 //! A source cannot cancel a timer. If the source is gone or no longer needs the timer, the timer
 //! expires without effect. Until then, the timer holds the memory of its source. Peers that connect
 //! and disconnect create many timers within the time of a handshake, and a connect that is retried
-//! often creates many within a long ZMQ_CONNECT_TIMEOUT. So useless timers are removed each time the
-//! total number has doubled.
+//! often creates many within a long ZMQ_CONNECT_TIMEOUT. So useless timers are removed each time
+//! the total number has doubled.
 
 use super::EventSource;
 use std::cmp::Reverse;

@@ -387,3 +387,20 @@ fn an_interrupted_stream_wakes_no_thread() {
     assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");
     assert!(stream(5000, 500).contains(&unforeseen), "after a lull");
 }
+
+#[test]
+fn a_busy_sender_writes_in_a_ninth_of_its_time() {
+    let mut rule = rule();
+    for round in 0..16 {
+        rule.rule.pace.note(us(1), us(5 + round % 2 * 15));
+    }
+    rule.rule.interval = us(1);
+    rule.record_flush(us(1000), us(1005), true);
+    let mut decide_after = |micros: u64| {
+        (0..20).for_each(|_| drop(rule.count()));
+        rule.decide(us(1005 + micros), 660, 64, false)
+    };
+    assert_ne!(decide_after(20), Decision::Flush);
+    assert_ne!(decide_after(39), Decision::Flush);
+    assert_eq!(decide_after(41), Decision::Flush);
+}
