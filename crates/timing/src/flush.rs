@@ -161,8 +161,8 @@ impl FlushRule {
         self.unflushed_messages
     }
 
-    /// Decides for `thread` at time `now` (ticks), with `pending` bytes queued. The last message has
-    /// `len` bytes. If `reply` is set, a peer waits for it.
+    /// Decides for `thread` at time `now` (ticks), with `pending` bytes queued. The last message
+    /// has `len` bytes. If `reply` is set, a peer waits for it.
     pub fn decide(
         &mut self,
         thread: &ThreadAccount,

@@ -391,16 +391,16 @@ fn an_interrupted_stream_wakes_no_thread() {
 #[test]
 fn a_busy_sender_writes_in_a_ninth_of_its_time() {
     let mut rule = rule();
-    for round in 0..16 {
+    for round in 0..100 {
         rule.rule.pace.note(us(1), us(5 + round % 2 * 15));
     }
     rule.rule.interval = us(1);
     rule.record_flush(us(1000), us(1005), true);
-    let mut decide_after = |micros: u64| {
-        (0..20).for_each(|_| drop(rule.count()));
-        rule.decide(us(1005 + micros), 660, 64, false)
+    let flushes = |rule: &mut Writer, micros: u64| {
+        (0..5).for_each(|_| drop(rule.count()));
+        rule.decide(us(1005 + micros), 660, 64, false) == Decision::Flush
     };
-    assert_ne!(decide_after(20), Decision::Flush);
-    assert_ne!(decide_after(39), Decision::Flush);
-    assert_eq!(decide_after(41), Decision::Flush);
+    // The write took 5 µs.
+    let pause = (5..100).step_by(5).find(|&micros| flushes(&mut rule, micros));
+    assert_eq!(pause, Some(40));
 }

@@ -1,7 +1,15 @@
 use super::*;
 
-const TIMES: Times =
-    Times { spin: 20, avoidable_sleep: 200, preempted_yield: 5, high_loss: 150, max_loss: 4000, cores: 2 };
+fn times() -> Times {
+    Times::new(20, 2)
+}
+
+#[test]
+fn waking_on_a_busy_machine_does_not_make_a_sleep_unavoidable() {
+    let limit = times().avoidable_sleep;
+    assert!(limit > ticks(150_000), "a busy machine wakes a thread so late");
+    assert!(limit < ticks(500_000), "a message in 500 µs is no reason to spin");
+}
 
 #[test]
 fn failed_spins_stop_spinning_until_a_short_sleep() {
@@ -21,19 +29,19 @@ fn failed_spins_stop_spinning_until_a_short_sleep() {
     assert!(!vain.expects_to_sleep());
 }
 
-/// Returns the ticks lost in a million ticks if each look costs `away`.
+/// Returns the microseconds lost in a second if each look costs `away` microseconds.
 fn lost(away: u64, starved: bool) -> u64 {
-    let losses = YieldLosses::new();
+    let (losses, times, away) = (YieldLosses::new(), times(), ticks(away * 1000));
     let (mut now, mut lost) = (0, 0);
-    while now < 1_000_000 {
+    while now < ticks(1_000_000_000) {
         if losses.allow(now) {
             now += away;
             lost += away;
-            losses.add(now, away, &TIMES, || starved);
+            losses.add(now, away, &times, || starved);
         }
-        now += 10;
+        now += ticks(10_000);
     }
-    lost
+    lost / ticks(1000)
 }
 
 #[test]
@@ -53,10 +61,10 @@ fn a_peer_on_the_same_core_is_waited_for() {
 
 #[test]
 fn rare_yield_losses_do_not_stop_spinning() {
-    let losses = YieldLosses::new();
+    let (losses, times) = (YieldLosses::new(), times());
     for round in 1..1000 {
-        let now = round * 50 * u64::from(RARE_INTERVAL);
-        losses.add(now, 45, &TIMES, || panic!("the rule must not count the runnable threads"));
+        let now = ticks(round * 50_000) * u64::from(RARE_INTERVAL);
+        losses.add(now, ticks(45_000), &times, || panic!("the rule must not count the runnable threads"));
         assert!(losses.allow(now));
     }
 }
