@@ -17,7 +17,6 @@ mod greeting;
 mod groups;
 mod hash;
 mod ignored_peers;
-mod inline_vec;
 mod notices;
 mod outcome;
 mod pair;

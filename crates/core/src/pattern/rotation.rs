@@ -3,10 +3,10 @@
 //! multipart message together even if its pipe ends. The remaining parts of a message being sent
 //! are dropped. The remaining parts of a message being received are set aside.
 
-use super::inline_vec::InlineVec;
 use super::{Received, Sent};
 use crate::error::{Error, NoMemory};
 use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Target};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
@@ -194,8 +194,9 @@ pub(crate) struct FairQueue {
     active: Vec<PipeId>,
     /// Index in `active` of the pipe whose turn it is.
     current: usize,
-    /// State of each pipe, indexed by the number of the pipe.
-    activity: InlineVec<PipeActivity, 14>,
+    /// State of each pipe, indexed by the number of the pipe. No larger than a `Vec` on a 64-bit
+    /// system.
+    activity: SmallVec<[PipeActivity; 16]>,
     /// The remaining parts of the begun message, if its pipe is gone. Empty if there was no memory
     /// for them. (`Pipes::receiving` is true while a message has been begun. If this is `None`, its
     /// remaining parts are in the current pipe.)
@@ -215,7 +216,7 @@ impl FairQueue {
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         let number = pipe.0 as usize;
         if number >= self.activity.len() {
-            (self.activity.len()..=number).for_each(|_| self.activity.push(PipeActivity::Absent));
+            self.activity.resize(number + 1, PipeActivity::Absent);
         }
         if self.activity[number] != PipeActivity::Active {
             self.activity[number] = PipeActivity::Active;

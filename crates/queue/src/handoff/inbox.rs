@@ -20,6 +20,7 @@
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
+use smallvec::SmallVec;
 
 /// Wakes a sleeping owner: an eventfd, a condition variable. If the owner is awake, its next sleep
 /// ends at once.
@@ -31,71 +32,43 @@ pub trait Unpark: Send + Sync {
 /// Number of news up to which the inbox releases the memory of drained news.
 const LITTLE: usize = 4;
 
-/// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
-/// and need no memory besides this struct.
+/// News, oldest first. The news of a socket with one peer come one at a time, and need no memory
+/// besides the inbox.
+pub type NewsList<T> = SmallVec<[T; 1]>;
+
+/// Current contents of an inbox.
 #[derive(Debug)]
-pub struct NewsQueue<T> {
-    first: Option<T>,
-    more: Vec<T>,
+struct NewsQueue<T> {
+    all: NewsList<T>,
     /// Number of news that are obsolete.
     void: usize,
 }
 
 impl<T> NewsQueue<T> {
-    const fn new() -> Self {
-        NewsQueue { first: None, more: Vec::new(), void: 0 }
-    }
-
-    fn push(&mut self, item: T) {
-        if self.first.is_none() {
-            self.first = Some(item);
-        } else {
-            if self.more.capacity() == 0 {
-                // The usual contents for an idle owner: a peer has come and has sent data. The
-                // owner may hold these two news for a long time.
-                self.more.reserve_exact(1);
-            }
-            self.more.push(item);
-        }
-    }
-
     /// Takes all news out.
-    fn take(&mut self) -> NewsQueue<T> {
-        let first = self.first.take();
-        let more = match self.more.capacity() {
-            0..=LITTLE => std::mem::take(&mut self.more),
-            // A socket with many peers will need the memory again.
-            _ => self.more.drain(..).collect(),
-        };
+    fn take(&mut self) -> NewsList<T> {
         self.void = 0;
-        NewsQueue { first, more, void: 0 }
+        match self.all.capacity() {
+            0..=LITTLE => std::mem::take(&mut self.all),
+            // A socket with many peers will need the memory again.
+            _ => self.all.drain(..).collect(),
+        }
     }
 
     /// Notes that `more` news are obsolete. Once half of all news are obsolete, removes those for
     /// which `is_void` returns true.
-    fn discard(&mut self, more: usize, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
+    fn discard(&mut self, more: usize, mut is_void: impl FnMut(&mut T) -> bool) -> NewsList<T> {
         self.void += more;
-        if self.void * 2 < usize::from(self.first.is_some()) + self.more.len() {
-            return Vec::new();
+        let mut void = NewsList::new();
+        if self.void * 2 < self.all.len() {
+            return void;
         }
         self.void = 0;
-        let mut void: Vec<T> = self.first.take_if(&mut is_void).into_iter().collect();
-        void.extend(self.more.extract_if(.., is_void));
-        if self.first.is_none() && !self.more.is_empty() {
-            self.first = Some(self.more.remove(0));
+        for mut item in std::mem::take(&mut self.all) {
+            let list = if is_void(&mut item) { &mut void } else { &mut self.all };
+            list.push(item);
         }
-        self.more.shrink_to(self.more.len() * 2);
         void
-    }
-}
-
-impl<T> IntoIterator for NewsQueue<T> {
-    type Item = T;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
-
-    /// Returns the news, oldest first.
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.more)
     }
 }
 
@@ -126,7 +99,7 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Returns an empty inbox whose owner is awake.
     pub fn new(waker: W) -> Self {
         Inbox {
-            news: Mutex::new(NewsQueue::new()),
+            news: Mutex::new(NewsQueue { all: NewsList::new(), void: 0 }),
             pending: AtomicBool::new(false),
             state: AtomicU8::new(0),
             waker,
@@ -142,13 +115,13 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Adds news, and wakes the owner if it sleeps.
     pub fn push(&self, news: T) {
         {
-            let mut all = lock(&self.news);
+            let mut queue = lock(&self.news);
             // Relaxed: own, `close` sets it under this lock.
             if self.state.load(Ordering::Relaxed) & CLOSED != 0 {
-                drop(all);
+                drop(queue);
                 return;
             }
-            all.push(news);
+            queue.all.push(news);
         }
         // Release pairs with the Acquire in `pending`; the lock itself guards the news.
         self.pending.store(true, Ordering::Release);
@@ -175,16 +148,15 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Returns the number of news.
     pub fn len(&self) -> usize {
-        let all = lock(&self.news);
-        usize::from(all.first.is_some()) + all.more.len()
+        lock(&self.news).all.len()
     }
 
     /// Takes all news out.
-    pub fn drain(&self) -> NewsQueue<T> {
+    pub fn drain(&self) -> NewsList<T> {
         // Cleared before the news are taken: a push in between may leave the flag set with no news
         // inside, but never cleared with news inside. A swap, so that the lock below comes after it
         // also for the pusher that set the flag.
-        if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { NewsQueue::new() }
+        if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { NewsList::new() }
     }
 
     /// Prepares the owner for sleep. Returns false if there are news: the owner must not sleep and
@@ -242,9 +214,9 @@ impl<T, W: Unpark> Inbox<T, W> {
     /// Notes that the owner is gone: present and future news are dropped.
     pub fn close(&self) {
         let news = {
-            let mut all = lock(&self.news);
+            let mut queue = lock(&self.news);
             self.state.store(CLOSED, Ordering::Relaxed);
-            all.take()
+            queue.take()
         };
         drop(news);
     }
