@@ -15,8 +15,9 @@ use crate::report;
 use crate::scan;
 use crate::simulate::scratch::Scratch;
 
-/// The value is divided by this number, and multiplied by it.
+/// The value is divided by this number, and multiplied by it. (A product of a `u8` must fit, too.)
 const FACTOR: &str = "4";
+const FACTOR_OF_U8: &str = "2";
 /// Seconds after which the tests are stopped. They take less than one.
 const WATCHDOG: &str = "120";
 /// Exit code of `timeout` for a program that it has stopped.
@@ -27,7 +28,7 @@ const TABLE: &str = "xtask/constants.txt";
 const HEAD: &str = "\
 # Constants of the timing rules (crates/timing), written by `cargo xtask constants --write`.
 #
-#   constant: a test that fails if the value is a quarter of its own | a test that fails if it is four times its own
+#   constant: a test that fails if the value is a quarter of its own (u8: half) | a test that fails if it is four times its own (u8: twice)
 #
 # - means that no test fails.
 ";
@@ -39,6 +40,7 @@ struct Constant {
     path: String,
     /// Text of the value, without the semicolon.
     value: String,
+    is_u8: bool,
 }
 
 /// Returns constants without a line in the table, and lines without a constant.
@@ -107,14 +109,15 @@ fn failing_test(
     let text = fs::read_to_string(root.join(&constant.path)).map_err(|error| error.to_string())?;
     let declared = format!("const {}: ", constant.name);
     let value = format!(" = {};", constant.value);
-    let new_value = format!(" = ({}) {operator} {FACTOR};", constant.value);
+    let factor = if constant.is_u8 { FACTOR_OF_U8 } else { FACTOR };
+    let new_value = format!(" = ({}) {operator} {factor};", constant.value);
     let change = |line: &str| match line.contains(&declared) {
         true => line.replacen(&value, &new_value, 1),
         false => line.to_owned(),
     };
     let changed: Vec<String> = text.lines().map(change).collect();
     scratch.write(&constant.path, changed.join("\n").as_bytes())?;
-    let result = run_tests(scratch, target, &format!("{} {operator} {FACTOR}", constant.name));
+    let result = run_tests(scratch, target, &format!("{} {operator} {factor}", constant.name));
     scratch.write(&constant.path, text.as_bytes())?;
     result
 }
@@ -158,14 +161,15 @@ fn constants(root: &Path) -> Vec<Constant> {
         for (_, code, _) in source.lines() {
             let Some((_, rest)) = code.split_once("const ") else { continue };
             let Some((name, rest)) = rest.split_once(": ") else { continue };
-            let Some((_, value)) = rest.trim_end().split_once(" = ") else { continue };
+            let Some((kind, value)) = rest.trim_end().split_once(" = ") else { continue };
             let is_name = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
             let Some(value) = value.strip_suffix(';').filter(|_| is_name) else { continue };
             if value.contains(|c: char| "{[&".contains(c)) {
                 continue;
             }
             let path = format!("{FOLDER}/{}", source.path);
-            found.push(Constant { name: name.to_owned(), path, value: value.to_owned() });
+            let (name, value) = (name.to_owned(), value.to_owned());
+            found.push(Constant { name, path, value, is_u8: kind == "u8" });
         }
     }
     found

@@ -404,3 +404,13 @@ fn a_busy_sender_writes_in_a_ninth_of_its_time() {
     let pause = (5..100).step_by(5).find(|&micros| flushes(&mut rule, micros));
     assert_eq!(pause, Some(40));
 }
+
+#[test]
+fn a_long_pause_does_not_make_usual_pauses_look_short() {
+    let mut rule = rule();
+    rule.rule.bursts.pause = us(100);
+    rule.record_flush(us(1000), us(1001), true);
+    rule.count();
+    rule.decide(us(1_000_000), 66, 64, false);
+    assert!((us(150)..us(300)).contains(&rule.rule.bursts.pause), "{}", rule.rule.bursts.pause);
+}
