@@ -1,8 +1,8 @@
 //! Check of the form of an endpoint at compile time, with the reason if the endpoint is invalid.
 //!
 //! [`Endpoint::parse`] cannot run at compile time, because it allocates, and because the standard
-//! library parses IP addresses only at run time. Both parse by the functions of `grammar`. The check
-//! is stricter: it refuses characters around a port.
+//! library parses IP addresses only at run time. Both parse by the functions of `grammar`. The
+//! check is stricter: it refuses characters around a port.
 //!
 //! [`Endpoint::parse`]: super::Endpoint::parse
 
