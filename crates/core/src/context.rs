@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::{Admission, Host, Resolve};
+use crate::host::{Admission, Allowed, Call, CallRequest, Denied, Host, Resolve};
 use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
-use crate::transport;
+use crate::transport::{self, ResolvedAddress};
 use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
 use inproc_names::InprocNames;
-pub(crate) use services::{admission, bound_inproc_names, check_policy, resolver};
+pub(crate) use services::{bound_inproc_names, resolver};
 use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
@@ -118,6 +119,30 @@ pub(crate) struct SocketResources {
 /// child has no thread that could wake a call.
 pub(crate) fn check_not_forked(context: &Context) -> Result<(), Error> {
     if context.0.generation == fork::generation() { Ok(()) } else { Err(Error::Interrupted) }
+}
+
+/// The policy of the sockets of a context, if there is one.
+pub(crate) fn admission(context: &Context) -> Option<&Arc<dyn Admission>> {
+    context.0.admission.get()
+}
+
+/// Asks the policy about a call, if there is a policy. `at` is the resolved address of a host to
+/// bind.
+///
+/// # Errors
+/// Returns `Denied` if a rule refuses the call or asks for a wrap that cannot be applied, or if the
+/// policy cannot be read.
+pub(crate) fn check_policy(
+    context: &Context,
+    call: Call,
+    endpoint: &str,
+    parsed: &Endpoint,
+    at: ResolvedAddress,
+    options: &Options,
+) -> Result<Option<Allowed>, Denied> {
+    let Some(admission) = admission(context) else { return Ok(None) };
+    let call = CallRequest::new(call, endpoint, parsed, at, options);
+    Ok(Some(admission.clone().ask(&call)?.against(options)))
 }
 
 impl Drop for Inner {

@@ -44,6 +44,7 @@ use wrapping::wrap_endpoint;
 
 /// Maximum number of remembered reports. Each pair of a rule and its target is reported once.
 const MAX_REMEMBERED_REPORTS: usize = 1000;
+
 /// Asks the policy of the host.
 #[derive(Debug)]
 struct Guard {

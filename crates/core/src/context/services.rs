@@ -4,11 +4,8 @@ use std::path::Path;
 
 use super::Context;
 use crate::driver::InprocSockets;
-use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::{Admission, Allowed, Call, CallRequest, Denied, Resolve};
-use crate::options::Options;
-use crate::transport::ResolvedAddress;
+use crate::host::Resolve;
 use tautline_queue::sync::Arc;
 
 impl Context {
@@ -34,30 +31,6 @@ impl Context {
         let open = self.0.host.open_names.ok_or(Error::NotSupported)?;
         self.0.resolver.set(open(path)?).map_err(|_| Error::Invalid)
     }
-}
-
-/// The policy of the sockets of a context, if there is one.
-pub(crate) fn admission(context: &Context) -> Option<&Arc<dyn Admission>> {
-    context.0.admission.get()
-}
-
-/// Asks the policy about a call, if there is a policy. `at` is the resolved address of a host to
-/// bind.
-///
-/// # Errors
-/// Returns `Denied` if a rule refuses the call or asks for a wrap that cannot be applied, or if the
-/// policy cannot be read.
-pub(crate) fn check_policy(
-    context: &Context,
-    call: Call,
-    endpoint: &str,
-    parsed: &Endpoint,
-    at: ResolvedAddress,
-    options: &Options,
-) -> Result<Option<Allowed>, Denied> {
-    let Some(admission) = admission(context) else { return Ok(None) };
-    let call = CallRequest::new(call, endpoint, parsed, at, options);
-    Ok(Some(admission.clone().ask(&call)?.against(options)))
 }
 
 /// The resolver of names, if there is one.
