@@ -397,7 +397,9 @@ fn a_busy_sender_writes_in_a_ninth_of_its_time() {
     rule.rule.interval = us(1);
     rule.record_flush(us(1000), us(1005), true);
     let flushes = |rule: &mut Writer, micros: u64| {
-        (0..5).for_each(|_| drop(rule.count()));
+        for _ in 0..5 {
+            rule.count();
+        }
         rule.decide(us(1005 + micros), 660, 64, false) == Decision::Flush
     };
     // The write took 5 µs.
