@@ -11,11 +11,11 @@ use super::{SLICE, WAKE, supervisor};
 use crate::rules::{Rule, is_disabled};
 use std::time::Duration;
 
-/// Shortest rest of the sweep. If the rest would be shorter, the next round begins at once, because
-/// then the sender lacks time and not the sweep.
-const SHORTEST_OF_SWEEP: Duration = Duration::from_nanos(supervisor::SLOWEST);
-/// Shortest rest of rounds over a log.
-const SHORTEST_OF_LOG: Duration = Duration::from_nanos(WAKE);
+/// Shortest rest of the sweep, in nanoseconds. If the rest would be shorter, the next round begins
+/// at once, because then the sender lacks time and not the sweep.
+const SHORTEST_OF_SWEEP_NS: u64 = supervisor::SLOWEST;
+/// Shortest rest of rounds over a log, in nanoseconds.
+const SHORTEST_OF_LOG_NS: u64 = WAKE;
 /// Up to this many bytes per connection, a sixteenth of a full write, waiting makes writes cheaper.
 /// A log that grows by this number of bytes during one round is in a stream.
 const LITTLE_BYTES: u64 = FULL_BYTES / 16;
@@ -31,7 +31,7 @@ pub fn pause_after_sweep(took: Duration, connections: usize, bytes: u64, waiting
     let streams = waiting * 2 >= connections;
     let little = bytes < connections as u64 * LITTLE_BYTES;
     let rest = pause_after(took);
-    (streams && little && rest >= SHORTEST_OF_SWEEP).then_some(rest)
+    (streams && little && rest >= Duration::from_nanos(SHORTEST_OF_SWEEP_NS)).then_some(rest)
 }
 
 /// Returns the I/O thread's rest after a round of `took` over the readers of a log that grew by
@@ -41,7 +41,7 @@ pub fn pause_after_sweep(took: Duration, connections: usize, bytes: u64, waiting
 pub fn pause_after_log_round(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
     let rests = streams && grown < FULL_BYTES && !is_disabled(Rule::Rests);
-    if rests { pause_after(took).max(SHORTEST_OF_LOG) } else { Duration::ZERO }
+    if rests { pause_after(took).max(Duration::from_nanos(SHORTEST_OF_LOG_NS)) } else { Duration::ZERO }
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(rest(3, 6600, 50), Some(Duration::from_micros(1500)));
         assert_eq!(rest(1000, 6600, 50), Some(Duration::from_nanos(SLICE)));
         assert_eq!(rest(1000, 6600, 49), None, "one message each, and then few");
-        assert_eq!(rest(1000, 100 * LITTLE_BYTES, 100), None, "enough for each");
+        assert_eq!(rest(1000, 100 * 4096, 100), None, "enough for each");
         assert_eq!(rest(0, 6600, 100), None, "too short to tell");
     }
 
@@ -65,7 +65,7 @@ mod tests {
             pause_after_log_round(Duration::from_micros(micros), grown, owner_writes).as_micros()
         };
         assert_eq!(rest(66, false, 300), 0, "a message now and then");
-        assert_eq!(rest(LITTLE_BYTES, false, 300), 150, "too little for a full write");
+        assert_eq!(rest(4096, false, 300), 150, "too little for a full write");
         assert_eq!(rest(FULL_BYTES, false, 300), 0, "enough for one");
         assert_eq!(rest(0, true, 10), 20, "the owner does it");
         assert_eq!(rest(0, true, 3000), 1500);

@@ -166,4 +166,21 @@ mod tests {
         );
         assert_eq!(next(&mut watch, false, false, false), 2000, "all owners write before they wait");
     }
+
+    #[test]
+    fn an_owner_that_looks_at_the_clock_is_at_work() {
+        let worked_at = nanos_to_ticks(1_000_000);
+        let owner = OwnerActivity { worked_at, next_write: NextWrite::Unknown, writing: false };
+        let at_work = |nanos| SupervisorRound::begin(worked_at + nanos_to_ticks(nanos)).check_owner(owner);
+        assert!(at_work(7_000), "a look may be late by as much as it takes");
+        assert!(!at_work(9_000));
+    }
+
+    #[test]
+    fn a_packed_state_keeps_the_next_write() {
+        for next_write in [NextWrite::Unknown, NextWrite::EndOfBurst, NextWrite::BeforeWait] {
+            let owner = OwnerActivity::unpack(OwnerActivity::pack(1_000_003, next_write), true);
+            assert_eq!((owner.worked_at, owner.next_write), (1_000_000, next_write));
+        }
+    }
 }

@@ -125,7 +125,7 @@ mod tests {
     fn some_single_messages_do_not_end_the_habit() {
         let (mut habit, mut now) = forwarder();
         for round in 0..100 {
-            now = cycle(&mut habit, now, if round % 3 == 0 { 2 } else { 1 }, true);
+            now = cycle(&mut habit, now, if round % 4 == 0 { 2 } else { 1 }, true);
             assert!(habit.is_expected() || round < 4, "{habit:?}");
         }
     }
