@@ -3,7 +3,7 @@
 //! The owner of a socket holds one `Options`. A connection shares the options as they are when it
 //! is made. So if the man page says that an option takes effect for later binds and connects only,
 //! this is guaranteed by construction. The numbers, sizes and ranges of zmq_setsockopt(3) and
-//! zmq_getsockopt(3) are in [`table`], with one row per option.
+//! zmq_getsockopt(3) are in `options/table.rs`, with one row per option.
 //!
 //! C conventions are decoded on input: `-1` (or `0`) for "no limit" or "the system's default" is
 //! `None`, milliseconds are `Duration`, flags are `bool`. Options that depend on live state (FD,

@@ -1,5 +1,5 @@
 //! Separators and numbers of endpoints, for [`parse`](super::Endpoint::parse) and for
-//! [`check`](super::check), which runs at compile time.
+//! [`check`](super::check()), which runs at compile time.
 
 /// Size of `sun_path` in the system's `sockaddr_un`: a path is shorter, because it ends with a NUL.
 pub(super) const SUN_PATH: usize =
