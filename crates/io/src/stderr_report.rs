@@ -30,7 +30,7 @@ pub fn report_and_wait(text: &str) {
 }
 
 /// Writes a line on a separate thread, which blocks all signals: SIGPIPE of a pipe without a reader
-/// and SIGXFSZ cannot end the process. If the line cannot be written within [`PATIENCE`], it is
+/// and SIGXFSZ cannot end the process. If the line cannot be written within half a second, it is
 /// lost.
 pub fn report_in_background(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
