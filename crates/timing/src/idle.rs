@@ -54,7 +54,7 @@ const MAX_LOSS_NS: u64 = 4_000_000;
 pub struct Times {
     /// Duration of a spin.
     pub spin: u64,
-    /// Spinning would have avoided a sleep that ended within this time: [`AVOIDABLE_SPINS`].
+    /// Spinning would have avoided a sleep that ended within this time: ten spins.
     pub avoidable_sleep: u64,
     /// A yield that takes longer has given the core to another thread.
     pub preempted_yield: u64,
