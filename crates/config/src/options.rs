@@ -334,7 +334,8 @@ impl Deref for Options {
 }
 
 impl DerefMut for Options {
-    #[inline]
+    // Options change rarely: one copy of this function is enough.
+    #[inline(never)]
     fn deref_mut(&mut self) -> &mut CommonOptions {
         Arc::make_mut(&mut self.common)
     }

@@ -33,9 +33,10 @@ impl Context {
     }
 }
 
-/// The resolver of names, if there is one.
+/// The resolver of names, if there is one. Without the feature `names` there is none, and the
+/// compiler leaves the code for names out.
 pub(crate) fn resolver(context: &Context) -> Option<&Arc<dyn Resolve>> {
-    context.0.resolver.get()
+    if cfg!(feature = "names") { context.0.resolver.get() } else { None }
 }
 
 /// The bound inproc names of a context.

@@ -85,6 +85,9 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
 
 /// Disconnects the endpoints that no longer belong to their name.
 pub(in crate::socket) fn disconnect_moved(socket: &mut Socket) {
+    if cfg!(not(feature = "names")) {
+        return;
+    }
     let finders = socket.endpoints.iter().filter_map(|entry| entry.finder().cloned());
     for finder in finders.collect::<Vec<_>>() {
         disconnect_paths(socket, finder.take_removed());
@@ -93,6 +96,9 @@ pub(in crate::socket) fn disconnect_moved(socket: &mut Socket) {
 
 /// Disconnects. Queued messages are still sent for at most ZMQ_LINGER.
 pub(super) fn disconnect_paths(socket: &mut Socket, ways: Vec<(Arc<str>, NamePath)>) {
+    if cfg!(not(feature = "names")) {
+        return;
+    }
     let linger = socket.pipes.options.linger;
     for (endpoint, way) in ways {
         match way {
