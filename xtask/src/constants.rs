@@ -15,7 +15,7 @@ use crate::report;
 use crate::scan;
 use crate::simulate::scratch::Scratch;
 
-/// The value is divided by this number, and multiplied by it. (A product of a `u8` must fit, too.)
+/// The value is divided by this number, and multiplied by it. (The product of a `u8` must stay below 256.)
 const FACTOR: &str = "4";
 const FACTOR_OF_U8: &str = "2";
 /// Seconds after which the tests are stopped. They take less than one.
@@ -163,7 +163,7 @@ fn run_tests(scratch: &Scratch, target: &Path, change: &str) -> Result<Option<St
 fn constants(root: &Path) -> Vec<Constant> {
     let mut found = Vec::new();
     for source in scan::sources(&root.join(FOLDER)) {
-        // The simulation of the tests has constants of its own.
+        // The constants of the simulation belong to the tests.
         if source.is_test || source.path == "sim.rs" {
             continue;
         }

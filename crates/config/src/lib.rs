@@ -6,7 +6,7 @@
 //!   a refusal               ──▶ error     one errno of the man pages for each variant
 //! ```
 //!
-//! The crate opens nothing and looks nothing up. The transports of `core` find out if the hosts,
+//! The crate works on texts and bytes alone. The transports of `core` find out if the hosts,
 //! interfaces and files of an endpoint exist.
 
 #![forbid(unsafe_code)]

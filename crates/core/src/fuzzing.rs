@@ -5,7 +5,6 @@ use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
 use crate::pattern::{Membership, OwnSubscriptions, PeerSubscriptions, Removal, SoleTarget};
 use crate::pipe::PipeId;
-use crate::transport;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stops threads that have not kept a free block of memory yet from doing so. Then the counted
@@ -17,7 +16,7 @@ pub fn keep_no_blocks() {
 /// Parses an endpoint. Returns its canonical text, and two booleans: it can be bound, and it can be
 /// connected to.
 pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
-    let endpoint = transport::parse(text)?;
+    let endpoint = Endpoint::parse(text)?;
     if let Endpoint::Datagram(address) = &endpoint {
         UdpEndpoint::parse(address)?;
     }

@@ -23,7 +23,7 @@ use crate::error::Error;
 use std::path::Path;
 use tautline_queue::sync::Arc;
 
-/// The services of a context. The default has none: everything is allowed, and no name is known.
+/// The services of a context. The default is empty: everything is allowed, and names are unknown.
 #[derive(Clone, Default)]
 pub struct Host {
     /// The policy that is in force from the start.

@@ -233,11 +233,6 @@ static REGISTRY: &[Transport] = &[
     },
 ];
 
-/// Parses an endpoint, see [`Endpoint::parse`].
-pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
-    Endpoint::parse(text)
-}
-
 /// The part after `://`, if the transport is a byte-stream transport.
 pub(crate) fn stream_address(text: &str) -> Option<&str> {
     let (scheme, address) = text.split_once("://")?;

@@ -68,7 +68,7 @@ impl fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-/// Checks only the form of an endpoint, and looks nothing up. Stricter than `bind`, which ignores
+/// Checks only the form of an endpoint, without a system call. Stricter than `bind`, which ignores
 /// extra characters around a port.
 ///
 /// # Errors

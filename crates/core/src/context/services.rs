@@ -33,8 +33,8 @@ impl Context {
     }
 }
 
-/// The resolver of names, if there is one. Without the feature `names` there is none, and the
-/// compiler leaves the code for names out.
+/// The resolver of names, if there is one. Always `None` without the feature `names`, so the
+/// compiler leaves out the code for names.
 pub(crate) fn resolver(context: &Context) -> Option<&Arc<dyn Resolve>> {
     if cfg!(feature = "names") { context.0.resolver.get() } else { None }
 }

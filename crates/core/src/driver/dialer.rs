@@ -3,13 +3,12 @@
 mod refusal;
 mod tries;
 
-use std::time::Duration;
-
 use self::tries::Try;
 use super::origin::Origin;
 use super::wire::Wire;
 use super::{EventLoop, EventSource, Resident, Site, relay};
 use crate::conn::{Connection, Loss, News};
+use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
 use crate::monitor::{CONNECT_FAILED, Ends, event};
 use crate::options::{
@@ -17,6 +16,7 @@ use crate::options::{
 };
 use crate::transport::{self, CarrierFactory, ConnectRoute, ConnectTarget, Hop};
 use std::net::SocketAddr;
+use std::time::Duration;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::{Address, Stream};
@@ -317,7 +317,7 @@ impl Dialer {
 
     /// Returns the route of a retry. A network interface may have changed since the last attempt.
     fn find_route(&self) -> Result<ConnectRoute, Error> {
-        transport::route(&transport::parse(&self.name)?, &self.options)
+        transport::route(&Endpoint::parse(&self.name)?, &self.options)
     }
 
     /// Called when a stream to the peer, or to the proxy before it, is connected. Abandons all
@@ -540,10 +540,7 @@ fn with_jitter(base: Duration) -> Duration {
 impl EventSource for Dialer {
     fn needs_timer(&self, key: u64) -> bool {
         let state = lock(&self.state);
-        let of_attempts = |way: &ConnectAttempts| {
-            [way.retry_timer, way.proxy_timer, way.next_timer].contains(&key) || way.attempt.has_timer(key)
-        };
-        key == state.linger_timer || state.attempts.as_ref().is_some_and(|way| of_attempts(way))
+        key == state.linger_timer || state.attempts.as_ref().is_some_and(|way| way.has_timer(key))
     }
 
     fn on_ready(self: Arc<Self>, turn: &mut EventLoop, event: &Event) {

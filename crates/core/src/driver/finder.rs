@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::host::{Allowed, Call, CallRequest, Denied, NameEntry, NameFollower, Resolve};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
-use crate::transport::{self, ConnectTarget};
+use crate::transport::ConnectTarget;
 use std::time::Duration;
 use tautline_io::errno;
 use tautline_queue::sync::{Arc, Mutex, lock};
@@ -162,7 +162,7 @@ impl Finder {
             error,
             why: format!("{} contains this endpoint, which the socket cannot use", self.given),
         };
-        let parsed = transport::parse(endpoint).map_err(unfit)?;
+        let parsed = Endpoint::parse(endpoint).map_err(unfit)?;
         let allowed = self.allowed(endpoint, &parsed)?;
         match parsed {
             // Only `nearest` returns such an endpoint. A program's own inproc endpoint would bypass

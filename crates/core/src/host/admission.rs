@@ -266,7 +266,7 @@ impl<'a> PlannedCall<'a> {
     /// Returns the errors with which the call fails on any host.
     pub fn new(is_bind: bool, endpoint: &'a str, socket_type: SocketType) -> Result<Self, Error> {
         let options = Options::new(socket_type, &ContextDefaults::default());
-        let parsed = transport::parse(endpoint)?;
+        let parsed = Endpoint::parse(endpoint)?;
         let (call, at) = if is_bind {
             parsed.check_bind()?;
             let at = transport::question(&parsed, &options).map(|question| question.ask()).transpose()?;

@@ -2,7 +2,6 @@
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::transport;
 use tautline_queue::sync::Arc;
 
 /// Knows the endpoints of names, and registers the sockets of this host by name.
@@ -78,6 +77,6 @@ pub struct NameEntry {
 
 /// True if a name may have this endpoint: a byte-stream endpoint that can be connected to.
 pub fn may_be_named(endpoint: &str) -> bool {
-    transport::parse(endpoint)
+    Endpoint::parse(endpoint)
         .is_ok_and(|endpoint| matches!(endpoint, Endpoint::Stream(..)) && endpoint.check_connect().is_ok())
 }

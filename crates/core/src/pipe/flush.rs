@@ -90,8 +90,8 @@ impl Pipe {
     }
 
     /// Sends a whole large message directly from the caller's buffer, if that is better. Copies
-    /// only the bytes that the kernel does not take. For any other part, returns false and changes
-    /// nothing.
+    /// only the bytes that the kernel does not take. Returns false if the part must be queued
+    /// as a whole.
     #[cold]
     pub(super) fn try_write_through(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
         let out = &mut self.outgoing;

@@ -11,7 +11,7 @@ use tautline_queue::sync::atomic::Ordering::SeqCst;
 use tautline_queue::sync::atomic::fence;
 use tautline_queue::{FrameHead, FrameReader};
 
-/// Messages received from a pipe beside its queue. Most pipes have none.
+/// Messages received from a pipe beside its queue. It exists after the first of them.
 #[derive(Default)]
 pub(super) struct Unqueued {
     pub(super) counts: MessageCounts,

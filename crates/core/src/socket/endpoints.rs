@@ -91,7 +91,7 @@ impl Socket {
     pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<AddressQuery>), Error> {
         self.check_alive()?;
         check_shortage().map_err(Error::from).inspect_err(|error| self.bind_failed(endpoint, *error))?;
-        let parsed = transport::parse(endpoint)
+        let parsed = Endpoint::parse(endpoint)
             .and_then(|parsed| parsed.check_bind().map(|()| parsed))
             .inspect_err(|error| self.bind_failed(endpoint, *error))?;
         if self.is_for_datagrams(&parsed)? {
@@ -203,7 +203,7 @@ impl Socket {
     pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
         check_shortage()?;
-        let parsed = transport::parse(endpoint)?;
+        let parsed = Endpoint::parse(endpoint)?;
         let is_datagram = self.is_for_datagrams(&parsed)?;
         if let Endpoint::Inproc(_) | Endpoint::Datagram(_) = parsed {
             let allowed =
@@ -317,7 +317,7 @@ impl Socket {
         if outcome != Err(Error::NoEntry) || !self.has_listener() {
             return outcome;
         }
-        let question = transport::question(&transport::parse(endpoint)?, &self.pipes.options);
+        let question = transport::question(&Endpoint::parse(endpoint)?, &self.pipes.options);
         question.filter(AddressQuery::has_port).map(Some).ok_or(Error::NoEntry)
     }
 
@@ -329,7 +329,7 @@ impl Socket {
     /// asked.
     pub(crate) fn end_named(&mut self, endpoint: &str, at: ResolvedAddress) -> Result<(), Error> {
         self.check_alive()?;
-        let parsed = transport::parse(endpoint)?;
+        let parsed = Endpoint::parse(endpoint)?;
         self.forget_ended();
         let local =
             self.has_listener().then(|| transport::local_name(&parsed, at, &self.pipes.options)).flatten();

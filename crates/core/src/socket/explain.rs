@@ -10,7 +10,7 @@ use crate::transport;
 ///
 /// [`Error::Invalid`]: crate::Error::Invalid
 pub fn endpoint_fault(socket: &Socket, endpoint: &str, connecting: bool) -> Option<String> {
-    let parsed = transport::parse(endpoint).ok()?;
+    let parsed = Endpoint::parse(endpoint).ok()?;
     if let Endpoint::Name(name) = &parsed {
         return resolver(&socket.context)?.fault(name);
     }

@@ -6,7 +6,6 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, check_shortage};
 use crate::monitor::{Claim, Ends, EventDetails, EventSink, KnownPeer, Observer, event};
 use crate::options::type_info::SocketTypeInfo;
-use crate::transport;
 use std::sync::Arc;
 use std::time::Duration;
 use tautline_proto::SocketType;
@@ -122,7 +121,7 @@ impl Socket {
         if !matches!(version, 1..=3) || (version == 1 && events >> 16 != 0) {
             return Err(Error::Invalid);
         }
-        if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
+        if !matches!(Endpoint::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
         if !SocketTypeInfo::of(socket_type).can_carry_events {
@@ -148,7 +147,7 @@ impl Socket {
     /// [`Error::Terminated`].
     pub fn monitor_in_detail(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
-        if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
+        if !matches!(Endpoint::parse(endpoint)?, Endpoint::Inproc(_)) {
             return Err(Error::ProtocolNotSupported);
         }
         let socket = self.event_socket(endpoint, SocketType::Pair)?;

@@ -30,6 +30,15 @@ pub(super) struct Try {
     timer: u64,
 }
 
+impl ConnectAttempts {
+    /// True if the timer `key` still has an effect.
+    pub(super) fn has_timer(&self, key: u64) -> bool {
+        let of_try =
+            matches!(&self.attempt, Attempt::Connecting(tries) if tries.iter().any(|one| one.timer == key));
+        of_try || [self.retry_timer, self.proxy_timer, self.next_timer].contains(&key)
+    }
+}
+
 impl Attempt {
     /// Returns the stream that the timer `key` ends, if there is one. `proxy` is the timer of a
     /// proxy request.
@@ -43,11 +52,6 @@ impl Attempt {
             }
             _ => None,
         }
-    }
-
-    /// True if the timer `key` ends one of the tries.
-    pub(super) fn has_timer(&self, key: u64) -> bool {
-        matches!(self, Attempt::Connecting(tries) if tries.iter().any(|one| one.timer == key))
     }
 
     /// Removes and returns the try for which `is_it` is true.

@@ -459,15 +459,15 @@ impl Pipes {
     }
 
     /// Sends a message of one part to the members of this broadcast, if all of them follow and
-    /// certainly have room, or have certainly none and miss it. Returns false if no member has got
-    /// or missed the message.
+    /// certainly have room, or if all are certainly full and miss it. Returns false if no member
+    /// has got or missed the message.
     #[inline(never)]
     pub(crate) fn try_publish_fast(&mut self, number: u32, body: &[u8]) -> bool {
         let Some(Some(broadcast)) = self.broadcasts.get_mut(number as usize) else { return false };
         broadcast.try_send_fast(body, self.options.send_hwm) || self.try_publish_past_full(number, body)
     }
 
-    /// Does the same if some members do not follow, and are full.
+    /// Sends the message to the following members, if the other members are full and miss it.
     #[inline(never)]
     fn try_publish_past_full(&mut self, number: u32, body: &[u8]) -> bool {
         let Pipes { slots, broadcasts, options, .. } = self;
