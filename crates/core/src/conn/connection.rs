@@ -449,6 +449,11 @@ impl Connection {
             }
     }
 
+    /// True if bytes wait to be written. Waits for a thread that is writing.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.has_control.load(Acquire) || lock(&self.pump).has_pending()
+    }
+
     /// True if a thread is writing now.
     pub(crate) fn is_being_written(&self) -> bool {
         try_lock(&self.pump).is_err()

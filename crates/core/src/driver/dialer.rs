@@ -219,7 +219,7 @@ impl Dialer {
 
     /// Sends the queued messages for at most `linger` (`None`: without a limit), then stops.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut EventLoop, linger: Option<Duration>) {
-        let mut pending = self.current().is_some_and(|connection| connection.has_pending());
+        let mut pending = self.current().is_some_and(|connection| connection.has_unsent());
         let mut retries = self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0;
         {
             let mut state = lock(&self.state);
@@ -450,7 +450,7 @@ impl Dialer {
         {
             connection.inbox.push(News::Interrupted(connection.clone()));
         }
-        let pending = self.current().is_some_and(|connection| connection.has_pending());
+        let pending = self.current().is_some_and(|connection| connection.has_unsent());
         if self.is_lingering() && !pending {
             return self.stop(turn);
         }

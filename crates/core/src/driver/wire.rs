@@ -1,12 +1,10 @@
 //! A wire: one stream of a connection, from its handshake to its end.
 
 mod authentication;
+mod linger;
 mod policy_checks;
 mod reporting;
 
-use std::time::Duration;
-
-use super::closing::{ClosingStream, DiscardOutcome, discard_input};
 use super::handshake::{Handshake, ReadStep};
 use super::heartbeat::Heartbeat;
 use super::origin::Origin;
@@ -50,6 +48,8 @@ struct WireState {
     registration: Token,
     number: u32,
     linger_timer: u64,
+    /// Timer to write again, if the system refuses to report room.
+    room_timer: u64,
     lingering: bool,
     heartbeat: Option<Box<Heartbeat>>,
     /// Metadata of the peer of an open stream.
@@ -125,6 +125,7 @@ impl Wire {
             registration: NOWHERE,
             number,
             linger_timer: 0,
+            room_timer: 0,
             lingering: false,
             heartbeat: None,
             peer: None,
@@ -342,58 +343,6 @@ impl Wire {
         }
     }
 
-    /// Sends the queued messages for at most `linger`, after the socket was closed or this endpoint
-    /// was given up.
-    pub(super) fn linger(self: &Arc<Self>, turn: &mut EventLoop, linger: Option<Duration>) {
-        if let Some(connection) = self.connection() {
-            self.site().remove_from_set(&connection);
-        }
-        if linger == Some(Duration::ZERO) {
-            return self.end(turn, Loss::Closed);
-        }
-        {
-            let mut state = lock(&self.state);
-            state.lingering = true;
-            if let Some(time) = linger {
-                state.linger_timer = turn.set_timer(time, self);
-            }
-        }
-        self.end_drained(turn);
-    }
-
-    /// Ends a lingering stream that has sent all queued messages.
-    fn end_drained(self: &Arc<Self>, turn: &mut EventLoop) {
-        let connection = match &lock(&self.state).phase {
-            Phase::Open(connection) => connection.clone(),
-            // This peer arrived too late: no messages are queued for it.
-            Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(..)) => {
-                return self.end_later(turn);
-            }
-            _ => return,
-        };
-        match connection.pump_now() {
-            Some(Flushed::Blocked) => match discard_input(&self.stream) {
-                DiscardOutcome::Ended => {}
-                DiscardOutcome::More => {
-                    let wire = self.clone();
-                    turn.driver().post(Box::new(move |turn| wire.end_drained(turn)));
-                }
-                DiscardOutcome::Waits(interest) => {
-                    let registration = lock(&self.state).registration;
-                    turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
-                }
-            },
-            // The stream has already failed.
-            Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
-            _ if !connection.has_pending() => {
-                self.end(turn, Loss::Closed);
-                let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
-                ClosingStream::begin(turn, self.stream.clone(), patient, connection.liveness.arrivals() > 0);
-            }
-            _ => {}
-        }
-    }
-
     /// Handles a stream that accepts no more bytes. If the peer is gone, the kernel holds a finite
     /// number of its bytes: we read them and then find the end of the stream. A peer that only
     /// closed its receiving side might keep sending for ever.
@@ -573,6 +522,10 @@ impl EventSource for Wire {
                 _ if key == state.check_timer => {
                     drop(state);
                     return self.check_topics(turn);
+                }
+                _ if key == state.room_timer => {
+                    drop(state);
+                    return self.end_drained(turn);
                 }
                 Phase::Handshake(handshake) => (key == handshake.timer).then_some(Loss::Silent),
                 Phase::Open(connection) => {

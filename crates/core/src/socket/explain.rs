@@ -3,6 +3,7 @@
 use super::Socket;
 use crate::context::resolver;
 use crate::endpoint::Endpoint;
+#[cfg(feature = "tls")]
 use crate::transport;
 
 /// Returns the reason why a bind or a connect failed with [`Error::Invalid`], if the reason is not

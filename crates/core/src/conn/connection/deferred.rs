@@ -34,6 +34,20 @@ impl Connection {
         }
     }
 
+    /// I/O thread: writes the queued bytes of an owner that adds no more. Waits for other threads
+    /// that write, or that hold the pump's lock for a look. Arms write interest if the kernel is
+    /// full. Returns `None` if the system refuses that.
+    pub(crate) fn pump_last(self: &Arc<Self>) -> Option<Flushed> {
+        loop {
+            match self.try_flush() {
+                None => drop(lock(&self.pump)),
+                Some(Flushed::Drained) if self.has_unsent() => {}
+                Some(Flushed::Blocked) if !self.want_write() => return None,
+                flushed => return flushed,
+            }
+        }
+    }
+
     /// Makes the I/O thread watch the queued bytes. Costs one load if it already does.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
