@@ -51,7 +51,17 @@ impl Wire {
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
                 ClosingStream::begin(turn, self.stream.clone(), patient, connection.liveness.arrivals() > 0);
             }
-            Some(Flushed::Blocked | Flushed::Partly) => self.discard_input(turn),
+            Some(Flushed::Blocked | Flushed::Partly) => match discard_input(&self.stream) {
+                DiscardOutcome::Ended => {}
+                DiscardOutcome::More => {
+                    let wire = self.clone();
+                    turn.driver().post(Box::new(move |turn| wire.end_drained(turn)));
+                }
+                DiscardOutcome::Waits(interest) => {
+                    let registration = lock(&self.state).registration;
+                    turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
+                }
+            },
             // No event will report room.
             None => {
                 let key = turn.set_timer(ROOM_CHECK, self);
@@ -61,21 +71,6 @@ impl Wire {
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             // `handle_unwritable` follows.
             Some(Flushed::Lost(_)) => {}
-        }
-    }
-
-    /// Discards the peer's bytes while the stream accepts none of ours.
-    fn discard_input(self: &Arc<Self>, turn: &mut EventLoop) {
-        match discard_input(&self.stream) {
-            DiscardOutcome::Ended => {}
-            DiscardOutcome::More => {
-                let wire = self.clone();
-                turn.driver().post(Box::new(move |turn| wire.end_drained(turn)));
-            }
-            DiscardOutcome::Waits(interest) => {
-                let registration = lock(&self.state).registration;
-                turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
-            }
         }
     }
 }
