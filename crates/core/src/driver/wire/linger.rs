@@ -7,7 +7,6 @@ use crate::driver::closing::{ClosingStream, DiscardOutcome, discard_input};
 use crate::driver::origin::Origin;
 use std::time::Duration;
 use tautline_io::errno;
-use tautline_io::fd::AsFd;
 use tautline_io::reactor::Mode;
 use tautline_queue::sync::{Arc, lock};
 
