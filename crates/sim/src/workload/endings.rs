@@ -193,6 +193,50 @@ pub(super) fn closes(stage: &mut Scenario, rng: &mut Rng) {
     join(handles);
 }
 
+/// A thread that sends from some sockets, closes them, and then waits for an answer at another
+/// socket. The receiver answers when it has all messages, so they are sent although the sockets are
+/// closed. Then the context ends.
+pub(super) fn farewells(stage: &mut Scenario, rng: &mut Rng) {
+    stage.over_streams();
+    world::with(|world| world.kernel.faults.stop_losses());
+    let kind = stage.kind;
+    let [endpoint, back] = [(); 2].map(|()| stage.endpoint());
+    let rounds: Vec<Vec<u32>> = (0..rng.between(1, 8))
+        .map(|_| (0..rng.between(1, 4)).map(|_| kind.count(rng, 8)).collect())
+        .collect();
+    let mut receiver = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
+    receiver.bind_or_connect(&endpoint, true);
+    let mut answers = Peer::new(&stage.context(rng), SocketType::Push, fork(rng));
+    answers.bind_or_connect(&back, true);
+    let (context, mut own, sent) = (stage.context(rng), fork(rng), rounds.clone());
+    let sender = spawn("sender", move || {
+        let mut waiter = Peer::new(&context, SocketType::Pull, fork(&mut own));
+        waiter.bind_or_connect(&back, false);
+        for counts in rounds {
+            let mut peers: Vec<Peer> = counts
+                .iter()
+                .map(|_| {
+                    let mut peer = Peer::new(&context, SocketType::Push, fork(&mut own));
+                    peer.bind_or_connect(&endpoint, false);
+                    peer
+                })
+                .collect();
+            for (peer, &count) in peers.iter_mut().zip(&counts) {
+                for number in 0..count {
+                    peer.send(&kind.message(0, number)).unwrap();
+                }
+            }
+            drop(peers);
+            waiter.recv().unwrap();
+        }
+    });
+    for counts in sent {
+        (0..counts.iter().sum()).for_each(|_| drop(receiver.recv().unwrap()));
+        answers.send(&kind.message(0, 0)).unwrap();
+    }
+    join(vec![sender]);
+}
+
 /// The means by which another thread closes a socket.
 enum Ending {
     Closer(Closer),

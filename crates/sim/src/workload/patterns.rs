@@ -12,7 +12,7 @@ use super::connection_rules::{filters, lengths, patience, relayed};
 use super::datagrams::datagrams;
 use super::devices::{devices, many, rebind, shared};
 use super::edges::{bounds, churn, conflate, memory, room, tasks, terminate};
-use super::endings::{closes, halves, retries};
+use super::endings::{closes, farewells, halves, retries};
 use super::envelopes::envelopes;
 use super::faulty_peers::{crash, strangers};
 use super::greetings::greetings;
@@ -39,7 +39,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Scenario, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 60] = [
+pub(super) const ALL: [(&str, Program); 61] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -100,6 +100,7 @@ pub(super) const ALL: [(&str, Program); 60] = [
     ("crossed", crossed),
     ("batches", batches),
     ("tasks", tasks),
+    ("farewells", farewells),
 ];
 
 /// Longest wait of a receiver that cannot know if a message was lost.
