@@ -17,19 +17,19 @@ pub(crate) mod inproc;
 mod intake;
 mod link;
 mod log_readers;
+pub(crate) mod outbox;
 mod pump;
 pub(crate) mod reader;
 mod receiver_wakeups;
 mod room;
 #[cfg(test)]
 pub(crate) mod testbed;
-pub(crate) mod unwritten;
 pub(crate) mod wakes;
 
-pub(crate) use connection::{
-    Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST, unsent_bytes,
+pub(crate) use connection::{Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST};
+pub(crate) use link::{
+    ConnectionEvent, Handover, IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker,
 };
-pub(crate) use link::{IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker};
 pub(crate) use log_readers::LogReaders;
 pub(crate) use pump::Flushed;
 pub(crate) use receiver_wakeups::ReceiverWakeups;

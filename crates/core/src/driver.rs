@@ -43,11 +43,11 @@ use std::time::{Duration, Instant};
 use timers::{Timer, Timers};
 
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, SetKeeper, wakes};
+use crate::conn::{Connection, Handover, SetKeeper, wakes};
 use crate::error::Error;
 use residual::Residual;
 use schedule::{ChoreSchedule, Due};
-use sweep::{Sweep, SweepStep, Work};
+use sweep::{SweepStep, Swept, Work};
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
@@ -55,7 +55,7 @@ use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token}
 use tautline_io::resolve::Resolver;
 use tautline_io::thread::{STACK, Started};
 use tautline_io::wake::WakeFd;
-use tautline_queue::handoff::chore::ScheduledChore;
+use tautline_queue::handoff::chore::Chores;
 use tautline_queue::sync::atomic::Ordering::{AcqRel, Relaxed};
 use tautline_queue::sync::atomic::{AtomicBool, AtomicUsize};
 use tautline_queue::sync::{Arc, Mutex, barrier_heavy, lock};
@@ -99,7 +99,7 @@ pub(crate) struct Driver {
     // flag.
     has_tasks: AtomicBool,
     residual: Residual,
-    sweep: Sweep,
+    sweep: Chores<Swept>,
     visits: ChoreSchedule,
     ticker: Ticker,
     /// Number of sockets on this thread, to spread sockets over the threads.
@@ -130,7 +130,7 @@ impl Driver {
             tasks: Mutex::default(),
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
-            sweep: Sweep::new(),
+            sweep: sweep::new(),
             visits: ChoreSchedule::new()?,
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
@@ -145,7 +145,7 @@ impl Driver {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
-            unswept: Work::new(),
+            unswept: Work::default(),
             released: Vec::new(),
             visits: Vec::new(),
             timers: Timers::default(),
@@ -194,48 +194,24 @@ impl Driver {
         }
     }
 
-    /// Flushes the bytes that `connection` leaves queued. `soon` selects the shorter delay.
-    pub(crate) fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
-        if self.residual.watch(connection.clone(), soon) {
+    /// Takes over work from an owner ([`IoSide::hand_over`](crate::conn::IoSide::hand_over)).
+    pub(crate) fn hand_over(&self, work: Handover) -> u32 {
+        let mut round = 0;
+        let must_wake = match work {
+            Handover::Watch { connection, soon } => self.residual.watch(connection, soon),
+            Handover::HurryWatch => self.residual.new.hurry(),
+            Handover::Sweep(connection) => {
+                let added = self.sweep.add(Swept(connection));
+                round = added.round;
+                added.wake
+            }
+            Handover::HurrySweep => self.sweep.hurry(),
+            Handover::Visit(chore, after) => self.visits.add(chore, after),
+        };
+        if must_wake {
             self.wake.wake();
         }
-    }
-
-    /// Checks the connections of the residual watch now.
-    pub(crate) fn hurry_residual(&self) {
-        if self.residual.hurry() {
-            self.wake.wake();
-        }
-    }
-
-    /// Calls the chore after this time, and again as long as it has work. The thread handles other
-    /// events between the calls.
-    pub(crate) fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration) {
-        if self.visits.add(chore, after) {
-            self.wake.wake();
-        }
-    }
-
-    /// Writes the queue of `connection`, which the caller has just marked, in the next round of the
-    /// sweep. Returns the number of that round.
-    pub(crate) fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
-        let added = self.sweep.add(connection);
-        if added.wake {
-            self.wake.wake();
-        }
-        added.round
-    }
-
-    /// Wakes the sweep now, because a sender that left bytes to it is going to sleep.
-    pub(crate) fn hurry_sweep(&self) {
-        if self.sweep.hurry() {
-            self.wake.wake();
-        }
-    }
-
-    /// True if the sweep has no work at the moment.
-    pub(crate) fn sweeper_is_idle(&self) -> bool {
-        self.sweep.is_idle()
+        round
     }
 
     /// Reports once when the stream accepts bytes again, or when the event in `idle` occurs.
@@ -456,7 +432,11 @@ impl EventLoop {
         }
         barrier_heavy();
         for connection in self.released.drain(..) {
-            connection.flush_missed();
+            // From now on only the owner handles the queue. Messages that it published before it
+            // could see the hint are written here.
+            if connection.has_pending() {
+                connection.pump_writable();
+            }
         }
     }
 
@@ -517,7 +497,7 @@ impl EventLoop {
         self.run_tasks();
         self.run_timers();
         self.catch_panic(EventLoop::recheck_released);
-        self.catch_panic(|turn| *sweep = driver.sweep.run(&mut turn.unswept));
+        self.catch_panic(|turn| *sweep = turn.unswept.run(&driver.sweep));
         wakes::run();
     }
 

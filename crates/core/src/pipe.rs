@@ -14,9 +14,7 @@
 //! the `pub(crate)` methods of the halves. The methods of `Pipe` for the socket are in `upkeep`.
 
 mod address_cache;
-mod deferred;
 mod flush;
-mod follow;
 mod incoming;
 mod outgoing;
 mod pace;
@@ -32,8 +30,7 @@ mod traffic;
 mod upkeep;
 mod wake_rule;
 
-pub use deferred::Cork;
-pub(crate) use deferred::PipesShared;
+pub use flush::Cork;
 use incoming::Incoming;
 use outgoing::{Link, Outgoing};
 pub(crate) use part::{Body, Delivered, LARGE, Part, Target};
@@ -43,7 +40,7 @@ pub(crate) use probe::PipeProbe;
 pub(crate) use room::OnFull;
 pub(crate) use route::{Route, Routes};
 pub(crate) use topic_access::TopicAccess;
-pub(crate) use traffic::Traffic;
+pub(crate) use traffic::{PipesShared, Traffic};
 pub(crate) use wake_rule::WakeRule;
 
 use crate::conn::THROUGH_LEAST;
@@ -240,11 +237,6 @@ impl Pipe {
     /// check it.
     pub(crate) fn is_inproc(&self) -> bool {
         matches!(self.outgoing.link, Link::Inproc(_))
-    }
-
-    /// True if the pipe leads to a datagram endpoint and not to a peer.
-    pub(crate) fn is_datagram(&self) -> bool {
-        self.inproc_end().is_some_and(InprocEnd::is_device)
     }
 }
 

@@ -11,23 +11,7 @@
 #[cfg_attr(not(linux_kernel), path = "barrier/fence.rs")]
 mod os;
 
-/// Fence of the frequent side.
-#[inline]
-pub fn light() {
-    os::light();
-}
-
-/// Fence of the rare side. Takes a few microseconds.
-pub fn heavy() {
-    os::heavy();
-}
-
-/// Registers the process with the kernel, unless it is registered already. Registration can take
-/// milliseconds once the process has several threads. Call this before the threads start, so that
-/// the first [`heavy`] does not pay for it.
-pub fn prepare() {
-    os::prepare();
-}
+pub use os::{heavy, light, prepare};
 
 #[cfg(test)]
 mod tests {

@@ -14,11 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[cfg_attr(not(all(target_arch = "x86_64", not(simulated))), path = "clock/monotonic.rs")]
 mod source;
 
-/// Returns the current tick.
-#[inline]
-pub fn ticks() -> u64 {
-    source::ticks()
-}
+pub use source::ticks;
 
 /// Converts nanoseconds to ticks. The first conversion in a process measures the rate, which takes
 /// about 2 ms. Call [`calibrate`] to measure it at a better time.

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::intake::{Intake, Newest, PeerRequests, ReadOutcome, Sink};
-use super::link::{IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
-use super::pump::{Flushed, FrameSource, Pump};
+use super::link::{ConnectionEvent, IoSide, Loss, NewPipe, News, SharedStage, SocketInbox};
+use super::pump::{ControlFrames, Flushed, FrameSource, PingPong, Pump};
 use super::reader::Reader;
 use crate::options::Options;
 use tautline_io::net::{Family, Stream};
@@ -16,20 +16,14 @@ use tautline_queue::handoff::chore::{Hint, Mark};
 use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use tautline_queue::sync::{Arc, Mutex, lock, try_lock};
-use tautline_queue::{self as queue, FrameReader, FrameWriter, LatestMessage, LogReader};
+use tautline_queue::{self as queue, FrameWriter, LatestMessage, Progress};
 use tautline_timing::rules::{Rule, is_disabled};
 
-mod control;
-mod deferred;
 mod liveness;
-mod observed;
 mod pause;
 mod unseen;
 
-use control::Control;
 pub(crate) use liveness::Liveness;
-use observed::ObservedState;
-pub(crate) use observed::unsent_bytes;
 pub(crate) use unseen::FinishedHandshakes;
 use unseen::UnseenEvents;
 
@@ -89,37 +83,37 @@ pub(crate) struct Connection {
     token: AtomicU32,
     /// True while a `News::Readable` is on its way.
     announced: AtomicBool,
-    pump: Mutex<Pump>,
-    intake: Mutex<Intake>,
-    /// PING and PONG frames that wait for the pump. Boxed, because few connections have any.
-    control: Mutex<Option<Box<Control>>>,
-    has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
+    pub(crate) pump: Mutex<Pump>,
+    pub(crate) intake: Mutex<Intake>,
+    /// PING and PONG frames that wait for the pump.
+    control: ControlFrames,
     /// Set after the I/O thread has written queued bytes. The owner takes it after it has published
     /// a message, and then looks at the clock.
     pub(crate) hint: Hint,
     /// True if the owner found the queue full and may wait on ZMQ_FD for room.
     wants_room: AtomicBool, // Relaxed: fence, by `request_room` and `has_more`; the swap decides.
-    /// Flush hint of the broadcast log, shared by all its readers.
-    shared_hint: Mutex<Option<Arc<Hint>>>,
+    /// Flush hint of the broadcast log that the peer follows, shared by all readers of the log, and
+    /// the peer's progress. The log's counters add to those of the queue.
+    pub(crate) followed: Mutex<Option<(Arc<Hint>, Arc<Progress>)>>,
     /// Set while the I/O thread's sweep will visit.
     pub(crate) sweep_mark: Mark,
     /// Set while the residual watch will visit.
     pub(crate) residual_mark: Mark,
     /// Time in ticks at which the owner last left a message queued or wrote one. The lowest bit is
     /// set if the owner predicts its next write.
-    worked_at: AtomicU64, // Relaxed: number: a write happens a little early or late.
+    pub(super) worked_at: AtomicU64, // Relaxed: number: a write happens a little early or late.
     /// Index of the connection in the read set.
     pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
     /// True if reading has stopped at the receive high-water mark.
-    paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `can_recv_now`.
+    pub(super) paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `can_recv_now`.
     /// True after the peer was seen to send no further bytes.
-    ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
+    pub(super) ended: AtomicBool, // Relaxed: number, for `idle_interest`; others load with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.
     through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
     /// True if there is a session that could send. Only a hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
-    unseen: UnseenEvents,
-    observed: ObservedState,
+    /// Events that the owner has not seen yet.
+    pub(crate) unseen: UnseenEvents,
     /// State for heartbeats.
     pub(crate) liveness: Liveness,
 }
@@ -161,11 +155,10 @@ impl Connection {
             announced: AtomicBool::new(false),
             pump: Mutex::new(pump),
             intake: Mutex::new(intake),
-            control: Mutex::default(),
-            has_control: AtomicBool::new(false),
+            control: ControlFrames::default(),
             hint: Hint::new(),
             wants_room: AtomicBool::new(false),
-            shared_hint: Mutex::new(None),
+            followed: Mutex::new(None),
             sweep_mark: Mark::new(),
             residual_mark: Mark::new(),
             worked_at: AtomicU64::new(0),
@@ -175,7 +168,6 @@ impl Connection {
             through_from: AtomicU32::new(u32::MAX),
             linked: AtomicBool::new(false),
             unseen: UnseenEvents::default(),
-            observed: ObservedState::default(),
             liveness: Liveness::default(),
         });
         let pipe = NewPipe { connection: connection.clone(), outgoing, incoming, connected_here: false };
@@ -212,10 +204,10 @@ impl Connection {
         self.linked.store(false, Relaxed);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
         lock(&self.intake).close();
-        *lock(&self.control) = None;
-        self.has_control.store(false, Release);
+        self.control.clear();
         self.paused.store(false, Relaxed);
-        // Release pairs with the Acquire in `is_over`, which then sees that `linked` is false.
+        // Release pairs with the Acquire in `ReadSet::read_one`, which then sees that `linked` is
+        // false.
         self.ended.store(false, Release);
         self.liveness.end_session();
     }
@@ -230,22 +222,12 @@ impl Connection {
         self.token.load(Acquire).checked_sub(1)
     }
 
-    /// Owner: gives up this connection.
-    pub(crate) fn give_up(self: &Arc<Self>) {
-        self.io.clone().give_up(self.clone());
+    /// Reports an event to the I/O thread.
+    pub(crate) fn report(self: &Arc<Self>, event: ConnectionEvent) {
+        self.io.clone().report(self.clone(), event);
     }
 
     // ---- writing
-
-    /// Owner: makes the connection read a log from now on, unless its queue holds bytes. `hint` is
-    /// the log's hint. Returns true if the connection reads the log.
-    pub(crate) fn follow(&self, log: LogReader, hint: &Arc<Hint>) -> bool {
-        let follows = lock(&self.pump).follow(log);
-        if follows {
-            *lock(&self.shared_hint) = Some(hint.clone());
-        }
-        follows
-    }
 
     /// Owner: stops reading the log. The unsent messages move to the connection's own queue, whose
     /// other end is `writer`.
@@ -256,23 +238,9 @@ impl Connection {
             pump.keep_little_unsent(false);
             moved
         };
-        *lock(&self.shared_hint) = None;
         if !moved {
             self.lose_unsendable();
         }
-    }
-
-    /// Owner: if `little` is set, bytes that the peer does not read stay in our queue and not in
-    /// the kernel. If another thread is writing now, the setting stays unchanged.
-    pub(crate) fn keep_little_unsent(&self, little: bool) {
-        if let Ok(mut pump) = try_lock(&self.pump) {
-            pump.keep_little_unsent(little);
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn keeps_little_unsent(&self) -> bool {
-        lock(&self.pump).keeps_little_unsent()
     }
 
     /// Writes the queued bytes. Returns `None` if another thread is writing. Does not arm write
@@ -298,12 +266,8 @@ impl Connection {
             let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
                     let before = pump.taken.bytes;
-                    let flushed = pump.flush(most, &mut |out| {
-                        if self.has_control.load(Relaxed) {
-                            self.take_control(out);
-                        }
-                    });
-                    if pump.has_memory() {
+                    let flushed = pump.flush(most, &self.control);
+                    if self.through_from.load(Relaxed) == THROUGH_SHALLOW && pump.has_memory() {
                         self.through_from.store(THROUGH_MEMORY, Relaxed);
                     }
                     *taken += pump.taken.bytes.wrapping_sub(before);
@@ -321,18 +285,10 @@ impl Connection {
         }
     }
 
-    /// Writes the queued bytes. If another thread is writing, waits for that thread first.
-    pub(crate) fn flush_after_others(self: &Arc<Self>) {
-        if self.try_flush().is_none() {
-            self.await_others();
-            self.try_flush();
-        }
-    }
-
     /// Waits for another thread that is writing. Returns false if no thread is writing. The wait is
     /// short: no thread waits for the kernel under the pump's lock.
     pub(crate) fn await_others(&self) -> bool {
-        let others = self.is_being_written();
+        let others = try_lock(&self.pump).is_err();
         if others {
             drop(lock(&self.pump));
         }
@@ -371,18 +327,18 @@ impl Connection {
 
     /// Called after the pump was unlocked. Returns true if another thread has added a control frame
     /// since. Reports a lost stream.
-    fn finish_flush(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
+    pub(super) fn finish_flush(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
             if lock(&self.pump).fail(session) {
                 self.linked.store(false, Relaxed);
             }
-            self.io.clone().handle_unwritable(self.clone(), session, errno);
+            self.report(ConnectionEvent::Unwritable(session, errno));
             return false;
         }
-        // Pairs with the fence in `send_control`: either its frame is seen here, or the unlocked
-        // pump is seen there.
+        // Pairs with the fence in `ControlFrames::add`: either its frame is seen here, or the
+        // unlocked pump is seen there.
         fence(SeqCst);
-        flushed == Flushed::Drained && self.has_control.load(Relaxed)
+        matches!(flushed, Flushed::Drained) && self.control.is_waiting()
     }
 
     /// Writes the queued bytes of an owner that may be away. Arms write interest if the kernel is
@@ -421,7 +377,7 @@ impl Connection {
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {
-            self.watch_residual();
+            self.watch_residual(true);
         }
         flushed
     }
@@ -434,7 +390,7 @@ impl Connection {
             None => true,
         };
         if !wanted {
-            self.watch_residual();
+            self.watch_residual(true);
         }
         wanted
     }
@@ -442,7 +398,7 @@ impl Connection {
     /// True if bytes wait to be written. Tries the pump's lock; also true if another thread holds
     /// it.
     pub(crate) fn has_pending(&self) -> bool {
-        self.has_control.load(Acquire)
+        self.control.is_waiting()
             || match try_lock(&self.pump) {
                 Ok(mut pump) => pump.has_pending(),
                 Err(_) => true,
@@ -451,17 +407,7 @@ impl Connection {
 
     /// True if bytes wait to be written. Waits for a thread that is writing.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.has_control.load(Acquire) || lock(&self.pump).has_pending()
-    }
-
-    /// True if a thread is writing now.
-    pub(crate) fn is_being_written(&self) -> bool {
-        try_lock(&self.pump).is_err()
-    }
-
-    /// Returns a number that grows with every write that the kernel has taken.
-    pub(crate) fn writes(&self) -> u32 {
-        lock(&self.pump).taken.writes
+        self.control.is_waiting() || lock(&self.pump).has_pending()
     }
 
     /// Returns the stream on which to wait for room, if a session is open.
@@ -472,6 +418,22 @@ impl Connection {
     /// True if there is now a session that could send.
     pub(crate) fn is_linked(&self) -> bool {
         self.linked.load(Relaxed)
+    }
+
+    /// Sends a control frame, which `put` adds, at the next message boundary.
+    pub(crate) fn send_control(self: &Arc<Self>, put: impl FnOnce(&mut PingPong)) {
+        self.control.add(put);
+        self.pump_now();
+    }
+
+    /// True if bytes go through shared memory, as far as the connection has seen.
+    pub(crate) fn shares_memory(&self) -> bool {
+        match self.through_from.load(Relaxed) {
+            THROUGH_MEMORY => true,
+            // Not a Unix domain socket.
+            u32::MAX => false,
+            _ => try_lock(&self.intake).is_ok_and(|intake| intake.reads_from_memory()),
+        }
     }
 
     // ---- reading
@@ -532,13 +494,13 @@ impl Connection {
             self.liveness.record_arrival();
         }
         if self.liveness.grant(asked.ttl_ds) {
-            self.io.clone().granted_ttl(self.clone(), session);
+            self.report(ConnectionEvent::GrantedTtl(session));
         }
         if !asked.pongs.is_empty() {
-            self.send_control(|control| control.pongs = asked.pongs);
+            self.send_control(|frames| frames.pongs = asked.pongs);
         }
         if asked.signs & PeerRequests::PONG != 0 {
-            self.note_pong();
+            self.liveness.note_pong();
         }
         if asked.signs & PeerRequests::ANSWER != 0 {
             // Pump even if the session is over, because the peer may wait for the final answer.
@@ -556,7 +518,7 @@ impl Connection {
                 self.ended.store(true, Relaxed);
                 // Messages that were complete before the end can still be received.
                 self.announce();
-                self.io.clone().handle_stream_end(self.clone(), session, why);
+                self.report(ConnectionEvent::Ended(session, why));
             }
             _ => {}
         }
@@ -576,19 +538,6 @@ impl Connection {
     /// that are published from now on are announced again.
     pub(crate) fn acknowledge_readable(&self) {
         self.announced.swap(false, AcqRel);
-    }
-
-    /// Owner: marks this connection as one of many, which holds no memory while it is idle.
-    pub(crate) fn set_lean(&self) {
-        lock(&self.intake).set_lean();
-    }
-
-    /// Owner, after it found no message: the queue, whose other end is `reader`, releases its
-    /// memory, unless a thread is reading into it.
-    pub(crate) fn release_incoming_memory(&self, reader: &mut FrameReader) {
-        if let Ok(mut intake) = try_lock(&self.intake) {
-            intake.release_memory(reader);
-        }
     }
 }
 

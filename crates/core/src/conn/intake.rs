@@ -121,7 +121,7 @@ impl PeerRequests {
 
 /// The read half, behind a lock. While a session lasts, only the holder of the baton takes this
 /// lock.
-pub(super) struct Intake {
+pub(crate) struct Intake {
     sink: Sink,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
@@ -204,7 +204,7 @@ impl Intake {
         self.stream.as_ref().is_some_and(|stream| stream.reads_from_memory())
     }
 
-    pub(super) fn set_limit(&mut self, limit: u32) {
+    pub(crate) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
 
@@ -214,14 +214,14 @@ impl Intake {
     }
 
     /// Marks this connection as one of many.
-    pub(super) fn set_lean(&mut self) {
+    pub(crate) fn set_lean(&mut self) {
         self.lean = true;
         self.filler().set_lean();
     }
 
     /// Called after the owner has read everything. Releases the queue's memory, unless other bytes
     /// are still on their way. `reader` is the queue's other end.
-    pub(super) fn release_memory(&mut self, reader: &mut FrameReader) {
+    pub(crate) fn release_memory(&mut self, reader: &mut FrameReader) {
         if self.sink.newest.is_none() {
             reader.release_memory(&mut self.sink.filler);
         }

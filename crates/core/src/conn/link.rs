@@ -6,7 +6,6 @@ use super::{Connection, wakes};
 use crate::host::topics::AllowedTopics;
 use crate::monitor::Ends;
 use std::io;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
@@ -77,7 +76,7 @@ pub(crate) enum News {
     /// with a known peer.
     Attached(Box<NewPipe>, Box<PeerInfo>),
     /// The peer of a pipe made by `connect` has finished its handshake.
-    /// `Connection::take_handshakes` returns the details.
+    /// `UnseenEvents::take_handshakes` returns the details.
     Ready(Arc<Connection>),
     /// The session of a pipe made by `connect` is over, and the next one may come. Sent only if
     /// ZMQ_HICCUP_MSG is set.
@@ -115,7 +114,7 @@ impl News {
         match self {
             News::Inproc(offer) => offer.is_obsolete(),
             News::Attached(pipe, _) => pipe.is_obsolete(),
-            News::Ended(connection) => connection.is_unknown_to_owner(),
+            News::Ended(connection) => connection.unseen.are_forgotten(),
             _ => false,
         }
     }
@@ -212,18 +211,51 @@ pub(crate) enum Loss {
     Closed,
 }
 
+/// Work that an owner leaves to the I/O thread.
+pub(crate) enum Handover {
+    /// Flush the queued bytes of this connection, which is marked for the residual watch, if its
+    /// owner does not: `soon` or a little later.
+    Watch { connection: Arc<Connection>, soon: bool },
+    /// Check the connections of the residual watch now.
+    HurryWatch,
+    /// Write the queue of this connection, which is marked for the sweep, in the next round.
+    Sweep(Arc<Connection>),
+    /// Write the queues that are left to the sweep now, because the owner is going to sleep.
+    HurrySweep,
+    /// Visit this marked chore after this time.
+    Visit(Arc<dyn ScheduledChore>, Duration),
+}
+
+/// Event of a connection for the I/O thread. The number is that of the session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ConnectionEvent {
+    /// The stream takes no further bytes (errno). Bytes that the peer sent before are still read.
+    Unwritable(u32, i32),
+    /// The stream has failed or ended.
+    Ended(u32, Loss),
+    /// The peer grants a time to live for the first time in this session: we must give the peer up
+    /// after this time without a message.
+    GrantedTtl(u32),
+    /// The owner has seen that the peer refused the connection.
+    RefusalSeen,
+    /// The owner gives up the connection, which closes when the queued bytes are sent.
+    GivenUp,
+}
+
 /// Services for a connection that only the I/O thread can provide. Any thread may call the methods,
 /// with or without the pump's lock. The methods return at once.
 pub(crate) trait IoSide: Send + Sync {
-    /// Asks the I/O thread to flush queued bytes if the owner does not, `soon` or a little later.
-    fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
-    /// Asks the I/O thread to check the connections with queued bytes soon.
-    fn hurry_residual(&self);
-    /// Asks the I/O thread to visit a marked chore after this time.
-    fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration);
-    /// Asks the sweep to write the queue of a marked connection with the next round. Returns the
-    /// number of that round.
-    fn write_soon(&self, connection: &Arc<Connection>) -> u32;
+    /// Hands over work. Returns the number of the sweep's next round for [`Handover::Sweep`], and 0
+    /// for other work.
+    fn hand_over(&self, work: Handover) -> u32;
+    /// Reports an event.
+    fn report(self: Arc<Self>, connection: Arc<Connection>, event: ConnectionEvent);
+    /// Asks the I/O thread to pump when the full kernel buffer is writable again. `idle` are the
+    /// other events that the reactor must report. Called under the pump's lock. Returns false if
+    /// the system has no memory for it.
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
+    /// Returns the connections to read of this socket.
+    fn read_set(&self) -> Option<&Arc<ReadSet>>;
     /// True if the program wants to be notified of each peer that comes or goes, even if the peer
     /// sent no message.
     fn announces_peers(&self) -> bool;
@@ -231,28 +263,6 @@ pub(crate) trait IoSide: Send + Sync {
     fn serves_many(&self) -> bool;
     /// True if the sweep has no work now.
     fn sweeper_is_idle(&self) -> bool;
-    /// Asks the sweep to write its queued bytes now, because the owner is going to sleep.
-    fn hurry_sweep(&self);
-    /// Asks the I/O thread to pump when the full kernel buffer is writable again. `idle` are the
-    /// other events that the reactor must report. Called under the pump's lock. Returns false if
-    /// the system has no memory for it.
-    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
-    /// Owner: continues reading that was paused at the receive high-water mark.
-    fn resume(&self, connection: &Arc<Connection>);
-    /// Owner: reads the bytes that the peer has sent so far, once, even if they were not announced
-    /// yet. Reads beyond the high-water mark if the peer sends no further bytes. Returns true if
-    /// bytes came. `Break` if the session is over.
-    fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool>;
-    /// Reports that the session's stream takes no further bytes. Bytes that the peer sent before
-    /// are still read.
-    fn handle_unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
-    /// Reports that the session's stream has failed or ended.
-    fn handle_stream_end(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
-    /// Owner: gives up the connection, which closes when the queued bytes are sent.
-    fn give_up(self: Arc<Self>, connection: Arc<Connection>);
-    /// Reports the first time to live that the peer grants in this session: we must give the peer
-    /// up after this time without a message.
-    fn granted_ttl(self: Arc<Self>, connection: Arc<Connection>, session: u32);
 }
 
 /// Services for a read set that only the I/O thread can provide.

@@ -6,7 +6,7 @@
 //! round after round, until a round finds no new bytes. So writes become larger when messages come
 //! faster, and publishing a message is always quick.
 
-use super::{Connection, IoSide};
+use super::{Connection, Handover, IoSide};
 use std::time::{Duration, Instant};
 use tautline_queue::LogLength;
 use tautline_queue::handoff::chore::{self, Chore, Mark, ScheduledChore};
@@ -48,7 +48,7 @@ impl LogReaders {
     #[cold]
     fn start(self: &Arc<Self>) {
         if self.mark.set() {
-            self.io.schedule(self.clone(), Duration::ZERO);
+            self.io.hand_over(Handover::Visit(self.clone(), Duration::ZERO));
         }
     }
 }

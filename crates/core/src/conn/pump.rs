@@ -14,7 +14,9 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
-use tautline_queue::sync::{Arc, lock};
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use tautline_queue::sync::atomic::{AtomicBool, fence};
+use tautline_queue::sync::{Arc, Mutex, lock};
 use tautline_queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
 use tautline_timing::SEGMENT;
 use tautline_timing::rules::{Rule, is_disabled};
@@ -43,8 +45,56 @@ pub(crate) enum Flushed {
     Lost(i32),
 }
 
+/// Control frames of the connection itself: PING and PONG (RFC 37). A newer frame replaces a
+/// waiting one. So memory does not grow if a peer sends PINGs and does not read.
+#[derive(Debug, Default)]
+pub(crate) struct PingPong {
+    /// Our PING.
+    pub(crate) ping: Vec<u8>,
+    /// The PONGs that answer the PINGs of one read.
+    pub(super) pongs: Vec<u8>,
+}
+
+/// Control frames that wait for the pump. Boxed, because few connections have any.
+#[derive(Default)]
+pub(super) struct ControlFrames {
+    pub(super) frames: Mutex<Option<Box<PingPong>>>,
+    // Relaxed: fence, by `Connection::finish_flush` and `add`; the swap decides.
+    waiting: AtomicBool,
+}
+
+impl ControlFrames {
+    /// Adds a frame, with `put`. The caller then tries to write it.
+    pub(super) fn add(&self, put: impl FnOnce(&mut PingPong)) {
+        put(lock(&self.frames).get_or_insert_default());
+        self.waiting.store(true, Release);
+        // Store the frame, then try the pump's lock. A writing thread unlocks, then loads.
+        fence(SeqCst);
+    }
+
+    /// True if a frame waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Acquire)
+    }
+
+    /// Pump, at a message boundary: takes the waiting frames.
+    fn take(&self) -> Vec<u8> {
+        if !self.waiting.load(Relaxed) || !self.waiting.swap(false, AcqRel) {
+            return Vec::new();
+        }
+        let frames = lock(&self.frames).take().unwrap_or_default();
+        [frames.ping, frames.pongs].concat()
+    }
+
+    /// Drops the waiting frames, because the session is over.
+    pub(super) fn clear(&self) {
+        *lock(&self.frames) = None;
+        self.waiting.store(false, Release);
+    }
+}
+
 /// The write half. Behind the connection's pump lock.
-pub(super) struct Pump {
+pub(crate) struct Pump {
     source: FrameSource,
     /// Log of the messages that go to many peers, while this peer keeps up (`pipe::Broadcast`). The
     /// log follows the bytes in the queue. While there is a log, the owner adds no messages to the
@@ -65,13 +115,14 @@ pub(super) struct Pump {
     little_unsent: bool,
     /// The driver's name for the stream's registration.
     registration: Token,
-    pub(super) taken: Taken,
+    pub(crate) taken: Taken,
 }
 
 /// Numbers of writes and bytes that the kernel has taken.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Taken {
-    pub(super) writes: u32,
+pub(crate) struct Taken {
+    /// Grows with every write that the kernel has taken.
+    pub(crate) writes: u32,
     pub(super) bytes: u64,
 }
 
@@ -156,7 +207,7 @@ impl Pump {
 
     /// Reads the log as well from now on, unless other bytes must be sent first. Returns true if it
     /// reads the log.
-    pub(super) fn follow(&mut self, log: LogReader) -> bool {
+    pub(crate) fn follow(&mut self, log: LogReader) -> bool {
         let FrameSource::Queue(drain) = &mut self.source else { return false };
         let idle = self.log.is_none() && drain.pending() == 0;
         if idle {
@@ -186,8 +237,9 @@ impl Pump {
         true
     }
 
-    /// Makes the kernel take few bytes that the peer has no room for, or as many as usual.
-    pub(super) fn keep_little_unsent(&mut self, little: bool) {
+    /// If `little` is set, bytes that the peer has no room for stay in our queue and not in the
+    /// kernel.
+    pub(crate) fn keep_little_unsent(&mut self, little: bool) {
         if self.little_unsent != little
             && !is_disabled(Rule::LittleUnsent)
             && let Some(stream) = &self.stream
@@ -199,7 +251,7 @@ impl Pump {
     }
 
     #[cfg(test)]
-    pub(super) fn keeps_little_unsent(&self) -> bool {
+    pub(crate) fn keeps_little_unsent(&self) -> bool {
         self.little_unsent
     }
 
@@ -238,7 +290,7 @@ impl Pump {
     }
 
     /// Returns the number of published bytes that the kernel does not have yet.
-    pub(super) fn unsent_bytes(&mut self) -> u64 {
+    pub(crate) fn unsent_bytes(&mut self) -> u64 {
         let queued = match &mut self.source {
             FrameSource::Queue(drain) => drain.pending(),
             FrameSource::Slot(_) => 0,
@@ -247,9 +299,8 @@ impl Pump {
     }
 
     /// Writes as many bytes as possible, but stops after the write with which `most` bytes of the
-    /// queue are reached. `control` returns frames of the connection itself (PING, PONG) at a
-    /// message boundary.
-    pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
+    /// queue are reached. The control frames follow at a message boundary.
+    pub(super) fn flush(&mut self, most: u64, control: &ControlFrames) -> Flushed {
         // Taking the stream out and putting it back is cheaper than one more reference.
         let Some(stream) = self.stream.take() else { return Flushed::NoLink };
         let flushed = self.flush_to(&stream, most, control);
@@ -257,7 +308,7 @@ impl Pump {
         flushed
     }
 
-    fn flush_to(&mut self, stream: &Stream, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
+    fn flush_to(&mut self, stream: &Stream, most: u64, control: &ControlFrames) -> Flushed {
         loop {
             match self.write_staged(stream) {
                 Ok(()) => {}
@@ -282,8 +333,7 @@ impl Pump {
                 continue;
             }
             // All published bytes are written: a message boundary.
-            let mut frames = Vec::new();
-            control(&mut frames);
+            let frames = control.take();
             let stage = self.stage.as_ref().map(|stage| lock(stage));
             if stage.as_ref().is_some_and(|stage| stage.is_out_of_memory()) {
                 return Flushed::Lost(errno::ENOMEM);

@@ -25,7 +25,7 @@ use tautline_io::reactor::{Mode, Reactor, SystemReactor, Token};
 use tautline_queue::handoff::baton::{Baton, Surroundings, Tick};
 use tautline_queue::handoff::registration::Registration;
 use tautline_queue::sync::atomic::AtomicU32;
-use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed};
 use tautline_queue::sync::{Arc, Mutex, lock};
 use tautline_timing::RARE_INTERVAL;
 
@@ -158,7 +158,7 @@ impl ReadSet {
     pub(crate) fn admit(&self, connection: Arc<Connection>, open: impl FnOnce()) -> std::io::Result<()> {
         let mut members = lock(&self.members);
         open();
-        let Some(stream) = connection.readable_stream() else { return Ok(()) };
+        let Some(stream) = lock(&connection.intake).stream().cloned() else { return Ok(()) };
         self.register_all(&mut members);
         let index = members.vacant.last().copied().unwrap_or(members.slots.len());
         let eager = !stream.request_wakeup();
@@ -247,7 +247,7 @@ impl ReadSet {
 
     /// Continues to read a paused connection that has room again.
     pub(crate) fn resume(&self, connection: &Arc<Connection>) {
-        if !connection.unpause() {
+        if !connection.paused.swap(false, Relaxed) {
             return;
         }
         let mut members = lock(&self.members);
@@ -269,9 +269,10 @@ impl ReadSet {
         self.register_all(&mut members);
         let Some(index) = members.find(connection) else {
             // The I/O thread has seen its end, or has not made the stream yet.
-            return if connection.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
+            let is_over = connection.ended.load(Acquire) || !connection.is_linked();
+            return if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
         };
-        if connection.unpause() {
+        if connection.paused.swap(false, Relaxed) {
             self.unmute(&mut members, index);
             if members.slots[index].as_ref().is_some_and(|member| member.stream.has_ended()) {
                 connection.read_to_end();

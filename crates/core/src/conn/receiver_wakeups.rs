@@ -7,8 +7,8 @@
 //! rarely in a stream. The remaining wake-ups are a chore of the I/O thread, which visits when a
 //! timer expires, as it does for bytes that the flush rule leaves queued.
 
-use super::IoSide;
 use super::inproc::Doorbell;
+use super::{Handover, IoSide};
 use std::time::Duration;
 use tautline_queue::handoff::chore::{self, Chore, Hint, Mark, ScheduledChore};
 use tautline_queue::sync::atomic::AtomicU32;
@@ -76,7 +76,7 @@ impl ReceiverWakeups {
     pub(crate) fn schedule_ring(self: &Arc<Self>) {
         if self.mark.claim_handover() {
             self.seen.store(self.rounds.load(Relaxed), Relaxed);
-            self.io.schedule(self.clone(), FIRST);
+            self.io.hand_over(Handover::Visit(self.clone(), FIRST));
         }
     }
 

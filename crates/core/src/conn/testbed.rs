@@ -2,15 +2,15 @@
 //! test holds the peer's end of its stream.
 
 use super::link::SharedStage;
-use super::{Connection, ConnectionKind, IoSide, Loss, NewPipe, News, Session, SocketInbox, Waker};
+use super::reader::ReadSet;
+use super::{
+    Connection, ConnectionEvent, ConnectionKind, Handover, IoSide, NewPipe, News, Session, SocketInbox, Waker,
+};
 use crate::options::{ContextDefaults, Options};
-use std::ops::ControlFlow;
-use std::time::Duration;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 use tautline_queue::FrameWriter;
-use tautline_queue::handoff::chore::ScheduledChore;
 use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::atomic::{AtomicBool, AtomicU32};
@@ -29,13 +29,25 @@ pub(crate) struct MockIoSide {
 }
 
 impl IoSide for MockIoSide {
-    fn hurry_residual(&self) {}
-    fn watch_residual(&self, _: &Arc<Connection>, _: bool) {
-        self.residual.fetch_add(1, Relaxed);
-    }
-    fn schedule(&self, _: Arc<dyn ScheduledChore>, _: Duration) {}
-    fn write_soon(&self, _: &Arc<Connection>) -> u32 {
+    fn hand_over(&self, work: Handover) -> u32 {
+        if let Handover::Watch { .. } = work {
+            self.residual.fetch_add(1, Relaxed);
+        }
         0
+    }
+    fn report(self: Arc<Self>, _: Arc<Connection>, event: ConnectionEvent) {
+        match event {
+            ConnectionEvent::Unwritable(..) => self.unwritable.fetch_add(1, Relaxed),
+            ConnectionEvent::Ended(..) => self.lost.fetch_add(1, Relaxed),
+            _ => 0,
+        };
+    }
+    fn want_write(&self, _: &Stream, _: Token, _: Interest) -> bool {
+        self.write.fetch_add(1, Relaxed);
+        !self.refuses.load(Relaxed)
+    }
+    fn read_set(&self) -> Option<&Arc<ReadSet>> {
+        None
     }
     fn announces_peers(&self) -> bool {
         self.announces.load(Relaxed)
@@ -43,27 +55,9 @@ impl IoSide for MockIoSide {
     fn serves_many(&self) -> bool {
         false
     }
-
     fn sweeper_is_idle(&self) -> bool {
         true
     }
-    fn hurry_sweep(&self) {}
-    fn want_write(&self, _: &Stream, _: Token, _: Interest) -> bool {
-        self.write.fetch_add(1, Relaxed);
-        !self.refuses.load(Relaxed)
-    }
-    fn resume(&self, _: &Arc<Connection>) {}
-    fn read_now(&self, _: &Arc<Connection>) -> ControlFlow<(), bool> {
-        ControlFlow::Continue(false)
-    }
-    fn handle_unwritable(self: Arc<Self>, _: Arc<Connection>, _: u32, _: i32) {
-        self.unwritable.fetch_add(1, Relaxed);
-    }
-    fn handle_stream_end(self: Arc<Self>, _: Arc<Connection>, _: u32, _: Loss) {
-        self.lost.fetch_add(1, Relaxed);
-    }
-    fn give_up(self: Arc<Self>, _: Arc<Connection>) {}
-    fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
 }
 
 /// Returns a connection with a session, the writer of its queue and the peer's end of its stream.

@@ -70,8 +70,8 @@ impl Heartbeat {
             self.begin(turn, wire);
             let mut ping = Vec::new();
             command::put_ping(&mut ping, ttl_ds(wire.options()), &[]);
-            connection.note_ping();
-            connection.send_control(|control| control.ping = ping);
+            connection.liveness.note_ping();
+            connection.send_control(|frames| frames.ping = ping);
             let first = self.silence_timer == 0;
             self.unanswered.record_ping(now(), arrivals, first);
             if let (true, Some(timeout)) = (first, timeout(wire.options())) {

@@ -17,7 +17,7 @@ use tautline_queue::sync::{Arc, Mutex, lock};
 use tautline_timing::supervisor::{FOLLOW_UP_CHECK_NS, FlushSupervisor, SupervisorRound};
 
 /// A connection whose owner may have left bytes.
-struct ResidualEntry {
+pub(super) struct ResidualEntry {
     connection: Arc<Connection>,
     /// Number of consecutive checks that found no bytes to write.
     idle: u32,
@@ -45,7 +45,7 @@ pub(super) struct Residual {
     timer: TimerFd,
     /// New connections that are not in `watched` yet. This list counts as asleep while the timer is
     /// not armed and no round is running.
-    new: Chores<ResidualEntry>,
+    pub(super) new: Chores<ResidualEntry>,
     state: Mutex<ResidualState>,
 }
 
@@ -63,17 +63,12 @@ impl Residual {
     pub(super) fn watch(&self, connection: Arc<Connection>, soon: bool) -> bool {
         let added = self.new.add(ResidualEntry { connection, idle: 0 });
         if soon {
-            return self.hurry();
+            return self.new.hurry();
         }
         if added.wake {
             self.timer.arm(Duration::from_nanos(FOLLOW_UP_CHECK_NS));
         }
         false
-    }
-
-    /// Any thread: requests a round. Returns true if the I/O thread must be woken.
-    pub(super) fn hurry(&self) -> bool {
-        self.new.hurry()
     }
 
     /// I/O thread: runs a round if one was requested.

@@ -2,7 +2,6 @@
 //! closed and lingers.
 
 use std::io::ErrorKind;
-use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,7 +9,9 @@ use super::small_map::{Keyed, SmallMap};
 use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, EventLoop, Ticket};
 use crate::conn::reader::ReadSet;
-use crate::conn::{Connection, ConnectionKind, IoSide, Loss, NewPipe, SocketInbox};
+use crate::conn::{
+    Connection, ConnectionEvent, ConnectionKind, Handover, IoSide, Loss, NewPipe, SocketInbox,
+};
 use crate::host::Admission;
 use crate::monitor::EventDispatcher;
 use crate::options::Options;
@@ -18,7 +19,6 @@ use crate::watch::SocketWatch;
 use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
-use tautline_queue::handoff::chore::ScheduledChore;
 use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use tautline_queue::sync::atomic::{AtomicBool, AtomicU64};
 use tautline_queue::sync::{Arc, Mutex, lock};
@@ -60,20 +60,45 @@ pub(crate) struct Site {
 }
 
 impl IoSide for Site {
-    fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
-        self.driver.watch_residual(connection, soon);
+    fn hand_over(&self, work: Handover) -> u32 {
+        self.driver.hand_over(work)
     }
 
-    fn hurry_residual(&self) {
-        self.driver.hurry_residual();
+    fn report(self: Arc<Self>, connection: Arc<Connection>, event: ConnectionEvent) {
+        let driver = self.driver.clone();
+        driver.post(Box::new(move |turn| {
+            let wire = self.open_wire_of(&connection);
+            let of_session = |number| wire.as_ref().filter(|wire| wire.carries(&connection, number));
+            let linger = connection.options.linger;
+            match event {
+                ConnectionEvent::Unwritable(session, errno) => {
+                    of_session(session).inspect(|wire| wire.handle_unwritable(turn, errno));
+                }
+                ConnectionEvent::Ended(session, why) => {
+                    of_session(session).inspect(|wire| wire.end(turn, why));
+                }
+                ConnectionEvent::GrantedTtl(session) => {
+                    of_session(session).inspect(|wire| wire.watch_ttl(turn));
+                }
+                ConnectionEvent::RefusalSeen => {
+                    self.dialer_of(&connection).inspect(|dialer| dialer.handle_refusal_notice(turn));
+                }
+                ConnectionEvent::GivenUp => match wire {
+                    Some(wire) if wire.is_accepted() => wire.linger(turn, linger),
+                    _ => {
+                        self.dialer_of(&connection).inspect(|dialer| dialer.linger(turn, linger));
+                    }
+                },
+            }
+        }));
     }
 
-    fn schedule(&self, chore: Arc<dyn ScheduledChore>, after: Duration) {
-        self.driver.schedule(chore, after);
+    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
+        self.driver.want_write(stream, registration, idle)
     }
 
-    fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
-        self.driver.write_soon(connection)
+    fn read_set(&self) -> Option<&Arc<ReadSet>> {
+        self.set.get()
     }
 
     fn announces_peers(&self) -> bool {
@@ -84,68 +109,8 @@ impl IoSide for Site {
         self.driver.load.load(Relaxed) > MANY
     }
 
-    fn hurry_sweep(&self) {
-        self.driver.hurry_sweep();
-    }
-
     fn sweeper_is_idle(&self) -> bool {
-        self.driver.sweeper_is_idle()
-    }
-
-    fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
-        self.driver.want_write(stream, registration, idle)
-    }
-
-    fn resume(&self, connection: &Arc<Connection>) {
-        if let Some(set) = self.set.get() {
-            set.resume(connection);
-        }
-    }
-
-    fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
-        self.set.get().map_or(ControlFlow::Continue(false), |set| set.read_one(connection))
-    }
-
-    fn handle_stream_end(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss) {
-        let driver = self.driver.clone();
-        driver.post(Box::new(move |turn| {
-            if let Some(wire) = self.wire_of(&connection, session) {
-                wire.end(turn, why);
-            }
-        }));
-    }
-
-    fn handle_unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32) {
-        let driver = self.driver.clone();
-        driver.post(Box::new(move |turn| {
-            if let Some(wire) = self.wire_of(&connection, session) {
-                wire.handle_unwritable(turn, errno);
-            }
-        }));
-    }
-
-    fn give_up(self: Arc<Self>, connection: Arc<Connection>) {
-        let driver = self.driver.clone();
-        driver.post(Box::new(move |turn| {
-            let linger = connection.options.linger;
-            match self.open_wire_of(&connection) {
-                Some(wire) if wire.is_accepted() => wire.linger(turn, linger),
-                _ => {
-                    if let Some(dialer) = self.dialer_of(&connection) {
-                        dialer.linger(turn, linger);
-                    }
-                }
-            }
-        }));
-    }
-
-    fn granted_ttl(self: Arc<Self>, connection: Arc<Connection>, session: u32) {
-        let driver = self.driver.clone();
-        driver.post(Box::new(move |turn| {
-            if let Some(wire) = self.wire_of(&connection, session) {
-                wire.watch_ttl(turn);
-            }
-        }));
+        self.driver.sweep.is_idle()
     }
 }
 
@@ -310,11 +275,6 @@ impl Site {
         wires.collect()
     }
 
-    /// The stream that carries this session of `connection`, unless it has ended.
-    fn wire_of(&self, connection: &Arc<Connection>, session: u32) -> Option<Arc<Wire>> {
-        self.open_wire_of(connection).filter(|wire| wire.carries(connection, session))
-    }
-
     /// The open stream of a connection.
     fn open_wire_of(&self, connection: &Arc<Connection>) -> Option<Arc<Wire>> {
         lock(&self.open_wires).get(Arc::as_ptr(connection).addr()).map(|carrier| carrier.1.clone())
@@ -340,16 +300,6 @@ impl Site {
             }
             _ => None,
         })
-    }
-
-    /// Handles the socket's notice that it has seen the refusal of this connection's peer.
-    pub(crate) fn handle_refusal_notice(self: &Arc<Self>, connection: Arc<Connection>) {
-        let site = self.clone();
-        self.driver.post(Box::new(move |turn: &mut EventLoop| {
-            if let Some(dialer) = site.dialer_of(&connection) {
-                dialer.handle_refusal_notice(turn);
-            }
-        }));
     }
 
     /// True if the socket is closed. A closed socket receives no messages.

@@ -11,20 +11,15 @@
 
 use crate::conn::{Connection, Flushed};
 use std::time::{Duration, Instant};
-use tautline_queue::handoff::chore::{self, Added, Chore, Chores, Mark};
+use tautline_queue::handoff::chore::{self, Chore, Chores, Mark};
 use tautline_queue::sync::Arc;
 use tautline_timing::{RARE_INTERVAL, SEGMENT, rounds};
 
 /// Maximum number of bytes of one connection in one round.
 const MOST_BYTES: u64 = 4 * SEGMENT as u64;
 
-/// The sweep of one I/O thread.
-pub(super) struct Sweep {
-    marked: Chores<Swept>,
-}
-
 /// A connection that its senders leave to the sweep.
-struct Swept(Arc<Connection>);
+pub(super) struct Swept(pub(super) Arc<Connection>);
 
 impl Chore for Swept {
     fn mark(&self) -> &Mark {
@@ -33,6 +28,7 @@ impl Chore for Swept {
 }
 
 /// Connections that the I/O thread has taken from the list and not yet written.
+#[derive(Default)]
 pub(super) struct Work {
     connections: Vec<Swept>,
     round: Option<Round>,
@@ -53,12 +49,6 @@ impl Round {
     }
 }
 
-impl Work {
-    pub(super) fn new() -> Self {
-        Work { connections: Vec::new(), round: None, rests_until: None }
-    }
-}
-
 /// Result of a step of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SweepStep {
@@ -70,56 +60,41 @@ pub(super) enum SweepStep {
     PauseUntil(Instant),
 }
 
-impl Sweep {
-    pub(super) fn new() -> Self {
-        let marked = Chores::new();
-        marked.go_on();
-        Sweep { marked }
-    }
+/// Returns the list of connections that are left to the sweep of one I/O thread.
+pub(super) fn new() -> Chores<Swept> {
+    let marked = Chores::new();
+    marked.go_on();
+    marked
+}
 
-    /// Any thread: adds a connection that was just marked.
-    pub(super) fn add(&self, connection: &Arc<Connection>) -> Added {
-        self.marked.add(Swept(connection.clone()))
-    }
-
-    /// True if all marked connections are written.
-    pub(super) fn is_idle(&self) -> bool {
-        self.marked.is_idle()
-    }
-
-    /// Owner, before it sleeps: ends the rest. Returns true if the I/O thread rests and must be
-    /// woken.
-    pub(super) fn hurry(&self) -> bool {
-        self.marked.hurry()
-    }
-
+impl Work {
     /// I/O thread: writes some queues.
-    pub(super) fn run(&self, work: &mut Work) -> SweepStep {
-        if let Some(until) = work.rests_until {
-            if !self.marked.is_hurried() && Instant::now() < until {
+    pub(super) fn run(&mut self, marked: &Chores<Swept>) -> SweepStep {
+        if let Some(until) = self.rests_until {
+            if !marked.is_hurried() && Instant::now() < until {
                 return SweepStep::PauseUntil(until);
             }
-            work.rests_until = None;
-            self.marked.go_on();
-        } else if work.connections.is_empty()
-            && let Some(round) = work.round.take()
-            && let Some(rest) = round.pause(self.marked.len())
-            && self.marked.wait()
+            self.rests_until = None;
+            marked.go_on();
+        } else if self.connections.is_empty()
+            && let Some(round) = self.round.take()
+            && let Some(rest) = round.pause(marked.len())
+            && marked.wait()
         {
             let until = Instant::now() + rest;
-            work.rests_until = Some(until);
+            self.rests_until = Some(until);
             return SweepStep::PauseUntil(until);
         }
-        if work.connections.is_empty() {
-            if !self.marked.take(&mut work.connections) {
+        if self.connections.is_empty() {
+            if !marked.take(&mut self.connections) {
                 return SweepStep::Idle;
             }
-            chore::release(&work.connections);
-            work.round = Some(Round { began: Instant::now(), connections: work.connections.len(), bytes: 0 });
+            chore::release(&self.connections);
+            self.round = Some(Round { began: Instant::now(), connections: self.connections.len(), bytes: 0 });
             // The queues are taken from the end, so reverse the list to keep its order.
-            work.connections.reverse();
+            self.connections.reverse();
         }
-        let Work { connections: work, round, .. } = work;
+        let Work { connections: work, round, .. } = self;
         let mut bytes = 0;
         for Swept(connection) in work.drain(work.len().saturating_sub(RARE_INTERVAL as usize)..).rev() {
             match connection.flush_some(MOST_BYTES, None, &mut bytes) {
@@ -130,11 +105,13 @@ impl Sweep {
                 }
                 Some(Flushed::Partly) => {
                     if connection.sweep_mark.set() {
-                        self.add(&connection);
+                        marked.add(Swept(connection));
                     }
                 }
                 // The owner is writing, or it waits for the kernel.
-                None => connection.watch_residual(),
+                None => {
+                    connection.watch_residual(true);
+                }
             }
         }
         if let Some(round) = round {

@@ -297,7 +297,8 @@ impl Wire {
                 if let Some(watch) = &self.site().watch {
                     watch.mark_connected(&connection, &peer, reconnected);
                 }
-                let news = connection.note_handshake(peer, reconnected);
+                let is_news = connection.unseen.note_handshake(peer, reconnected);
+                let news = is_news.then(|| News::Ready(connection.clone()));
                 (connection, news)
             }
             None => {

@@ -9,6 +9,7 @@ use super::fan_out::FanOut;
 use super::polled_pipes::{PolledPipes, is_read_to_the_end};
 use super::subscriptions::PeerSubscriptions;
 use super::{Pattern, Received, Sent};
+use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
 use crate::pipe::{Body, Part, PipeId, Pipes, Target};
 use tautline_io::errno;
@@ -139,7 +140,7 @@ impl Pattern for Radio {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.distribution.attach(id);
         if let Some(pipe) = pipes.get(id) {
-            if pipe.is_datagram() {
+            if pipe.inproc_end().is_some_and(InprocEnd::is_device) {
                 self.everything.push(id);
             } else if pipe.is_inproc() {
                 self.polled.add(id);

@@ -1,14 +1,23 @@
-//! Writes the queued bytes of a pipe: after a message, if the flush rule and the crowd rule say so,
-//! and before the owner sleeps. (`room` writes at the high-water mark.)
+//! Decides when the queued bytes of a pipe are written, and writes them: after a message
+//! ([`Pipe::flush_by_rule`]) and before the owner sleeps. (`room` writes at the high-water mark.)
+//!
+//! *Deferred work* is work of a pipe that its owner does before it sleeps. The owner keeps lists of
+//! the pipes with such work, so that it does not check each of its pipes.
+//!
+//! A cork defers the writes of one socket: they are done when the cork is removed, or when there is
+//! much to write. Each thread stores which socket it has corked. So a message that is sent without
+//! a cork pays no cost: the stored value is read only when the flush rule is asked.
 
 use super::pace::PACE_TIME;
-use super::{Body, Link, Outgoing, Part, Pipe, Store};
-use crate::conn::{Connection, Flushed, unwritten};
+use super::{Body, Link, Outgoing, Part, Pipe, PipeId, PipesShared, Store};
+use crate::conn::{Connection, Flushed, Handover, outbox};
 use crate::error::NoMemory;
 use crate::idle::thread_account;
+use std::cell::Cell;
+use std::marker::PhantomData;
 use tautline_io::clock;
 use tautline_queue::FrameWriter;
-use tautline_queue::sync::Arc;
+use tautline_queue::sync::{Arc, lock};
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
 use tautline_timing::{HABIT, ThreadAccount};
 
@@ -31,14 +40,16 @@ pub(super) fn record_flush(rule: &mut FlushRule, start: u64, end: u64, flushed: 
     match flushed {
         Some(Flushed::NoLink) | None => rule.record_no_write(),
         Some(flushed) => {
-            thread_account(|thread| rule.record_flush(thread, start, end, flushed == Flushed::Drained));
+            thread_account(|thread| {
+                rule.record_flush(thread, start, end, matches!(flushed, Flushed::Drained))
+            });
         }
     }
 }
 
 impl Pipe {
-    /// Called after a message of `len` bytes was published: writes the queued bytes or leaves them
-    /// queued.
+    /// Called after a message of `len` bytes was published: writes the queued bytes, or leaves them
+    /// to another thread or to a later moment. The questions are in the order of their cost.
     #[inline(never)]
     pub(super) fn flush_by_rule(&mut self, len: usize, patient: bool) {
         // The peer waits for this message if it has sent messages and all of them are read.
@@ -62,9 +73,9 @@ impl Pipe {
         let (Link::Wire(connection), Store::Queue(writer)) = (&out.link, &out.store) else { return };
         let start = clock::ticks();
         let held = !reply
-            && unwritten::is_wait_expected()
+            && outbox::is_wait_expected()
             && !is_full_write(writer.unflushed_bytes(), len)
-            && unwritten::may_hold(connection, start);
+            && outbox::may_hold(connection, start);
         let decision = match held {
             true => Decision::Later(Deferred::UntilWait),
             false => {
@@ -105,7 +116,7 @@ impl Pipe {
         }
         let start = clock::ticks();
         out.flush.count();
-        let patient = part.patient && !out.pacer.is_stuck(connection.writes());
+        let patient = part.patient && !out.pacer.is_stuck(lock(&connection.pump).taken.writes);
         let mut queued = Ok(());
         let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
             queued = writer.append(0, body);
@@ -120,7 +131,7 @@ impl Pipe {
             writer.add_bypass((1, framed(body.len())));
         }
         if patient && flushed == Some(Flushed::Blocked) {
-            out.pacer.set_stuck(connection.writes());
+            out.pacer.stuck_at = Some(lock(&connection.pump).taken.writes);
         }
         match flushed {
             Some(_) => out.handle_flush(start, flushed, part.patient),
@@ -158,7 +169,9 @@ impl Outgoing {
                 }
                 // Another thread is writing and may not have seen the end of a corked batch.
                 // Nothing else would write those bytes, so the residual watch must.
-                None if pending => connection.watch_residual(),
+                None if pending => {
+                    connection.watch_residual(true);
+                }
                 _ => {}
             }
             if pending {
@@ -213,7 +226,7 @@ impl Outgoing {
                 return false;
             }
             if connection.sweep_mark.set() {
-                let round = connection.io.write_soon(connection);
+                let round = connection.io.hand_over(Handover::Sweep(connection.clone()));
                 thread_account(|thread| thread.record_mark(round));
             }
         }
@@ -245,7 +258,7 @@ impl Outgoing {
         }
         record_flush(&mut self.flush, start, end, flushed);
         match flushed {
-            Some(Flushed::Drained) => self.pacer.record_catch_up(),
+            Some(Flushed::Drained) => self.pacer.stuck_at = None,
             // There is no stream. The next session writes all queued bytes when it begins.
             Some(Flushed::NoLink) => {}
             // The kernel is full or another thread is writing. In both cases the residual watch of
@@ -261,9 +274,77 @@ impl Outgoing {
                 }
             }
         }
-        if flushed == Some(Flushed::Blocked) && patient {
+        if matches!(flushed, Some(Flushed::Blocked)) && patient {
             self.pacer.pace(connection, &self.store);
         }
+    }
+}
+
+/// Deferred work of one pipe.
+#[derive(Debug, Default)]
+pub(super) struct DeferredWork {
+    /// True if the pipe is in the list of unflushed pipes.
+    pub(super) flush: bool,
+    /// True if the pipe is in the list of pipes whose memory is to be released.
+    pub(super) release: bool,
+    /// Id of the pipe, and the lists of its socket. `None` before `attach`.
+    list: Option<(PipeId, Arc<PipesShared>)>,
+}
+
+impl DeferredWork {
+    /// Called when the pipe gets an id and an owner.
+    pub(super) fn attach(&mut self, id: PipeId, list: Arc<PipesShared>) {
+        self.list = Some((id, list));
+    }
+
+    /// Makes the owner flush this pipe before it sleeps, because bytes stay queued.
+    pub(super) fn defer_flush(&mut self) {
+        if let (Some((id, list)), false) = (&self.list, self.flush) {
+            lock(&list.unflushed).push(*id);
+            self.flush = true;
+        }
+    }
+
+    /// Makes the owner release the memory of the queue after the sweep, which writes the queued
+    /// bytes.
+    pub(super) fn defer_release(&mut self) {
+        if let (Some((id, list)), false) = (&self.list, self.release) {
+            lock(&list.unreleased).push(*id);
+            self.release = true;
+        }
+    }
+
+    /// True if the calling thread has corked the owner's socket.
+    pub(super) fn is_corked(&self) -> bool {
+        let corked = CORKED.get();
+        corked != 0 && self.list.as_ref().is_some_and(|(_, list)| Arc::as_ptr(list).addr() == corked)
+    }
+}
+
+thread_local! {
+    /// Address of the corked socket's `PipesShared`, which lists its unflushed pipes. 0 without a
+    /// cork.
+    static CORKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A cork: while this value exists, its thread does not write the messages of one socket.
+#[derive(Debug)]
+pub struct Cork {
+    /// Value of the cork before this one.
+    former: usize,
+    /// Binds the cork to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Cork {
+    pub(super) fn new(left: &Arc<PipesShared>) -> Cork {
+        Cork { former: CORKED.replace(Arc::as_ptr(left).addr()), not_send: PhantomData }
+    }
+}
+
+impl Drop for Cork {
+    fn drop(&mut self) {
+        CORKED.set(self.former);
     }
 }
 

@@ -6,9 +6,9 @@ use crate::error::NoMemory;
 use std::collections::VecDeque;
 use tautline_proto::frame;
 use tautline_queue::message::{Message, Metadata};
-use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::SeqCst;
 use tautline_queue::sync::atomic::fence;
+use tautline_queue::sync::{Arc, try_lock};
 use tautline_queue::{FrameHead, FrameReader};
 
 /// Messages received from a pipe beside its queue. It exists after the first of them.
@@ -47,8 +47,10 @@ impl Incoming {
                 // The credit was given before; now load the note. `Connection::pause_if_full` does
                 // it in the opposite order.
                 fence(SeqCst);
-                if connection.is_paused() {
-                    connection.io.resume(connection);
+                if connection.is_paused()
+                    && let Some(set) = connection.io.read_set()
+                {
+                    set.resume(connection);
                 }
                 if self.lean {
                     self.release_memory(link);
@@ -83,14 +85,6 @@ impl Incoming {
         }
     }
 
-    /// Returns a number that changes with each message that comes.
-    pub(super) fn arrival_count(&self) -> u64 {
-        match &self.store {
-            Store::Queue(reader) => reader.arrived(),
-            Store::Slot(_) => 0,
-        }
-    }
-
     /// Returns the head of the next part without consuming it.
     pub(crate) fn head(&mut self) -> Option<FrameHead> {
         let Store::Queue(reader) = &mut self.store else { return None };
@@ -121,12 +115,14 @@ impl Incoming {
         }
     }
 
-    /// Releases the memory of an empty queue until the next message comes.
+    /// Releases the memory of an empty queue until the next message comes, unless a thread is
+    /// reading into it.
     pub(super) fn release_memory(&mut self, link: &Link) {
         if let (Link::Wire(connection), Store::Queue(reader)) = (link, &mut self.store)
             && reader.holds_memory()
+            && let Ok(mut intake) = try_lock(&connection.intake)
         {
-            connection.release_incoming_memory(reader);
+            intake.release_memory(reader);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The outgoing half of a pipe: sent messages go into its queue, and from there to the peer by the
 //! flush rule.
 
-use super::deferred::DeferredWork;
+use super::flush::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
 use super::traffic::MessageCounts;
@@ -10,9 +10,10 @@ use crate::conn::Connection;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
 use std::mem::offset_of;
+use tautline_queue::handoff::chore::Hint;
 use tautline_queue::message::Message;
-use tautline_queue::sync::Arc;
-use tautline_queue::{FrameWriter, Progress};
+use tautline_queue::sync::{Arc, lock};
+use tautline_queue::{FrameWriter, Log, Progress};
 use tautline_timing::flush::FlushRule;
 
 /// The object behind both queues of a pipe.
@@ -66,9 +67,7 @@ impl Outgoing {
         slot.put(0, message);
         match &self.link {
             Link::Wire(connection) => {
-                if connection.pump_now().is_none() {
-                    connection.watch_residual();
-                }
+                connection.pump_writable();
             }
             Link::Inproc(_) if self.quiet => self.ring(),
             Link::Inproc(end) => end.notify(),
@@ -107,6 +106,68 @@ impl Outgoing {
         match &self.store {
             Store::Queue(writer) => Some(writer.limit()),
             Store::Slot(_) => None,
+        }
+    }
+}
+
+/// A pipe that is one of many receivers of the same messages, for `Broadcast` and
+/// `pattern::fan_out`.
+impl Outgoing {
+    /// Returns the number of messages in the log that wait for the peer; 0 if the pipe follows no
+    /// log.
+    pub(super) fn pending_in_log(&self) -> u64 {
+        self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
+    }
+
+    /// Wakes an inproc peer that `send` has not woken.
+    pub(super) fn ring(&self) {
+        if let (Link::Inproc(end), true) = (&self.link, self.quiet) {
+            end.ring();
+        }
+    }
+
+    /// Makes the connection read `log` from now on. Returns `None` if bytes are queued for the
+    /// connection or it cannot follow. The I/O thread sets `hint` after it has written the messages
+    /// left in the log.
+    pub(super) fn follow(
+        &mut self,
+        log: &mut Log,
+        hint: &Arc<Hint>,
+    ) -> Option<(Arc<Connection>, Arc<Progress>)> {
+        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
+            return None;
+        };
+        if self.ended || self.in_message || writer.unflushed_bytes() > 0 {
+            return None;
+        }
+        let (reader, progress) = log.reader()?;
+        if !lock(&connection.pump).follow(reader) {
+            return None;
+        }
+        let connection = connection.clone();
+        self.deferred.defer_flush();
+        // Subtract first, so that a concurrent observer undercounts for a moment and never
+        // overcounts.
+        writer.subtract_bypass(progress.published());
+        *lock(&connection.followed) = Some((hint.clone(), progress.clone()));
+        self.follows = Some(progress.clone());
+        Some((connection, progress))
+    }
+
+    /// Stops reading the log. The unsent messages of the log move to the connection's own queue.
+    pub(super) fn unfollow(&mut self) {
+        if let (Some(progress), Link::Wire(connection), Store::Queue(writer)) =
+            (self.follows.take(), &self.link, &mut self.store)
+        {
+            *lock(&connection.followed) = None;
+            let before = writer.written();
+            connection.unfollow(writer);
+            // The queue has counted the moved messages, so subtract them here.
+            let after = writer.written();
+            writer.subtract_bypass((after.0 - before.0, after.1 - before.1));
+            writer.add_bypass(progress.published());
+            // The readers of the log no longer write this connection, so the residual watch must.
+            connection.watch_residual(true);
         }
     }
 }

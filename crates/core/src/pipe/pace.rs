@@ -9,7 +9,7 @@ use crate::idle;
 use std::convert::Infallible;
 use std::time::Duration;
 use tautline_queue::FrameWriter;
-use tautline_queue::sync::Arc;
+use tautline_queue::sync::{Arc, lock};
 use tautline_timing::rules::{Rule, is_disabled};
 use tautline_timing::{RARE_INTERVAL, SEGMENT, SLICE};
 
@@ -28,7 +28,7 @@ const MAX_SKIPS: u32 = 16 * RARE_INTERVAL;
 pub(super) struct Pacer {
     /// The peer's progress when it took no bytes while a sender waited for it: the number of
     /// `Connection::writes`, or of messages.
-    stuck_at: Option<u32>,
+    pub(super) stuck_at: Option<u32>,
     /// Number of sleeps to skip after a sleep in vain. Doubled by each of them.
     skips: u32,
     /// Number of sleeps that are still skipped.
@@ -45,11 +45,11 @@ impl Pacer {
         if writer.unflushed_bytes() < PACE_BYTES || is_disabled(Rule::Pace) {
             return;
         }
-        while writer.unflushed_bytes() >= PACE_BYTES && !self.is_stuck(connection.writes()) {
+        while writer.unflushed_bytes() >= PACE_BYTES && !self.is_stuck(lock(&connection.pump).taken.writes) {
             let Some(stream) = connection.writable_stream() else { return };
             let writable = wait_for_room(&stream, PACE_TIME);
             connection.try_flush();
-            self.stuck_at = (!writable).then(|| connection.writes());
+            self.stuck_at = (!writable).then(|| lock(&connection.pump).taken.writes);
         }
     }
 
@@ -115,16 +115,6 @@ impl Pacer {
     fn record_sleep(&mut self, has_caught_up: bool) {
         self.skips = if has_caught_up { 0 } else { (self.skips * 2 + 1).min(MAX_SKIPS) };
         self.skips_left = self.skips;
-    }
-
-    /// Notes that the peer took no bytes while a sender waited. `taken` is the peer's progress.
-    pub(super) fn set_stuck(&mut self, taken: u32) {
-        self.stuck_at = Some(taken);
-    }
-
-    /// Notes that the kernel has all sent bytes.
-    pub(super) fn record_catch_up(&mut self) {
-        self.stuck_at = None;
     }
 
     /// True if a peer with the progress `taken` has taken no bytes since a sender waited for it.

@@ -4,8 +4,8 @@ mod broadcast;
 mod socket;
 
 use super::address_cache::{self, AddressCache, IdKey};
-use super::deferred::{Cork, PipesShared};
-use super::{Delivered, OnFull, Pipe, PipeId, Target, Traffic};
+use super::flush::Cork;
+use super::{Delivered, OnFull, Pipe, PipeId, PipesShared, Store, Target, Traffic};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};

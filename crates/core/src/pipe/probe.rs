@@ -93,7 +93,7 @@ impl SocketPipes {
         }
         if let Some(connection) = pipe.connection() {
             peer.shared_memory = connection.shares_memory();
-            peer.round_trip_us = connection.round_trip_ns().div_ceil(1000);
+            peer.round_trip_us = connection.liveness.round_trip_ns().div_ceil(1000);
         }
         Some(peer)
     }

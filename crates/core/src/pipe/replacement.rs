@@ -3,6 +3,7 @@
 
 use super::{Pipe, PipeId, Pipes};
 use std::ops::ControlFlow;
+use tautline_queue::sync::lock;
 
 /// Limit for the reads from the peer, 64 KiB each. That is 8 MiB, more than Linux keeps for one
 /// stream by default. A peer that sends faster than we read must not block the socket.
@@ -23,13 +24,13 @@ impl Pipes {
     pub(crate) fn drain(&mut self, id: PipeId, mut take: impl FnMut(&mut Pipe) -> bool) -> bool {
         let connection = self.get(id).and_then(|pipe| pipe.connection()).cloned();
         if let Some(connection) = &connection {
-            connection.set_receive_limit(0);
+            lock(&connection.intake).set_limit(0);
         }
         let _ = (0..MAX_READS).find(|_| !(self.take_all(id, &mut take) || self.read_now(id)));
         // Takes the messages that the I/O thread read after the last `take_all` above.
         self.take_all(id, &mut take);
         if let Some(connection) = connection {
-            connection.set_receive_limit(self.options.receive_hwm);
+            lock(&connection.intake).set_limit(self.options.receive_hwm);
         }
         let gone = self.get(id).is_some_and(|pipe| pipe.has_ended());
         if gone {
@@ -54,7 +55,9 @@ impl Pipes {
     fn read_now(&mut self, id: PipeId) -> bool {
         let Some(pipe) = self.get(id).filter(|pipe| !pipe.outgoing.ended) else { return false };
         let Some(connection) = pipe.connection().cloned() else { return false };
-        match connection.io.read_now(&connection) {
+        let Some(set) = connection.io.read_set() else { return false };
+        // Also reads beyond the high-water mark if the peer sends no further bytes.
+        match set.read_one(&connection) {
             ControlFlow::Continue(came) => came,
             ControlFlow::Break(()) => {
                 // A peer that this socket has connected to may reconnect.

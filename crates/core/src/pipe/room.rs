@@ -115,10 +115,16 @@ impl Outgoing {
                 let is_wire = matches!(self.link, Link::Wire(_));
                 has_room = has_room && (patient || !is_wire || !self.high_water_mark.note_excess());
             }
-            OnFull::DropUncounted => has_room = has_room || self.has_room_after_writer(),
-            OnFull::Drop => {
-                has_room = has_room || self.has_room_after_writer();
-                if !has_room {
+            OnFull::DropUncounted | OnFull::Drop => {
+                if !has_room && let Link::Wire(connection) = &self.link {
+                    // Wait for a thread that is writing the queue. Check the credit that it gave.
+                    let others = connection.await_others();
+                    if let Store::Queue(writer) = &mut self.store {
+                        has_room = writer.has_room();
+                    }
+                    has_room = has_room || others && self.make_room();
+                }
+                if !has_room && on_full == OnFull::Drop {
                     self.count_dropped();
                 }
             }
@@ -166,20 +172,6 @@ impl Outgoing {
             }
         }
         writer.has_room()
-    }
-
-    /// Called after `make_room` has found no room. Waits for a thread that is writing the queue,
-    /// and checks again with the credit that this thread gave.
-    #[cold]
-    fn has_room_after_writer(&mut self) -> bool {
-        let (Link::Wire(connection), Store::Queue(writer)) = (&self.link, &mut self.store) else {
-            return false;
-        };
-        if self.ended {
-            return false;
-        }
-        let others = connection.await_others();
-        writer.has_room() || others && self.make_room()
     }
 
     /// True if the queue is full now. Does not write to the connection.

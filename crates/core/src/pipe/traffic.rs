@@ -1,7 +1,84 @@
 //! Traffic of a pipe, and its waiting messages. The queues have their own counters; this module
-//! adds the messages that they do not see.
+//! adds the messages that they do not see, and the counters that all pipes of a socket share.
 
-use super::{Outgoing, Pipe, Store};
+use super::{Outgoing, Pipe, PipeId, Store};
+use crate::error::Error;
+use std::sync::OnceLock;
+use tautline_queue::sync::atomic::AtomicU64;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
+use tautline_queue::sync::{Mutex, lock};
+
+/// State shared by all pipes of a socket: the lists of pipes with deferred work, and common
+/// counters.
+#[derive(Debug, Default)]
+pub(crate) struct PipesShared {
+    /// Pipes with bytes that the flush rule has left queued.
+    pub(in crate::pipe) unflushed: Mutex<Vec<PipeId>>,
+    /// Pipes that were left to the sweep. After the sweep, their queues release their memory.
+    pub(in crate::pipe) unreleased: Mutex<Vec<PipeId>>,
+    /// Number of messages without a peer for their routing id.
+    // Relaxed: own, the owner's; a number to others.
+    unroutable: AtomicU64,
+    /// Number of calls that were refused because they were out of turn (EFSM).
+    // Relaxed: own, the owner's; a number to others.
+    out_of_turn: AtomicU64,
+    /// Number of subscriptions and messages with a topic that their peer may not use.
+    // Relaxed: own, the owner's; a number to others.
+    topics_refused: AtomicU64,
+    /// Routing id of the last message whose destination had no peer. Recorded only if the socket is
+    /// observed.
+    last_unroutable_id: OnceLock<Mutex<Vec<u8>>>,
+}
+
+impl PipesShared {
+    /// Returns the number of messages without a peer for their routing id.
+    pub(crate) fn unroutable(&self) -> u64 {
+        self.unroutable.load(Relaxed)
+    }
+
+    /// Called by the owner: counts one more message without a peer, and records its routing id.
+    #[cold]
+    pub(crate) fn count_unroutable(&self, name: &[u8]) {
+        self.unroutable.store(self.unroutable() + 1, Relaxed);
+        if let Some(astray) = self.last_unroutable_id.get() {
+            let mut astray = lock(astray);
+            astray.clear();
+            astray.extend_from_slice(name);
+        }
+    }
+
+    /// Returns the number of subscriptions and messages with a topic that their peer may not use.
+    pub(crate) fn topics_refused(&self) -> u64 {
+        self.topics_refused.load(Relaxed)
+    }
+
+    /// Called by the owner: counts one more subscription or message that a peer was not allowed.
+    pub(crate) fn count_topic_refused(&self) {
+        self.topics_refused.store(self.topics_refused() + 1, Relaxed);
+    }
+
+    /// Returns the number of calls that were refused because it was not their turn.
+    pub(crate) fn out_of_turn(&self) -> u64 {
+        self.out_of_turn.load(Relaxed)
+    }
+
+    /// Called by the owner: counts one more refused call, and returns its error.
+    #[cold]
+    pub(crate) fn refuse_out_of_turn(&self) -> Error {
+        self.out_of_turn.store(self.out_of_turn() + 1, Relaxed);
+        Error::State
+    }
+
+    /// Starts to record the routing id of the last message without a peer.
+    pub(crate) fn record_unroutable_ids(&self) {
+        let _ = self.last_unroutable_id.set(Mutex::default());
+    }
+
+    /// Returns the routing id of the last message without a peer, empty if there is none.
+    pub(crate) fn last_unroutable_id(&self) -> Vec<u8> {
+        self.last_unroutable_id.get().map_or_else(Vec::new, |astray| lock(astray).clone())
+    }
+}
 
 /// Traffic of a pipe.
 #[derive(Debug, Clone, Copy, Default)]

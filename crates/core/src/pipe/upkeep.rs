@@ -1,6 +1,6 @@
 //! Operations on a pipe that belong to the socket and not to its pattern, from creation to end.
 
-use super::deferred::DeferredWork;
+use super::flush::DeferredWork;
 use super::pace::Pacer;
 use super::room::HighWaterMark;
 use super::{Incoming, Link, Outgoing, Peer, Pipe, PipeId, Store};
@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use tautline_io::clock;
 use tautline_io::net::Stream;
 use tautline_queue::message::Message;
-use tautline_queue::sync::{Arc, prefetch};
+use tautline_queue::sync::{Arc, lock, prefetch};
 use tautline_queue::{FrameReader, FrameWriter, LatestMessage};
 use tautline_timing::LULL_NS;
 use tautline_timing::flush::FlushRule;
@@ -92,7 +92,7 @@ impl Pipe {
     /// Marks the pipe as one of many: its queues hold no memory while they are empty.
     pub(super) fn set_lean(&mut self) {
         if let (Link::Wire(connection), false) = (&self.outgoing.link, self.outgoing.lean) {
-            connection.set_lean();
+            lock(&connection.intake).set_lean();
             self.outgoing.lean = true;
             self.incoming.lean = true;
             if let Store::Queue(writer) = &mut self.outgoing.store {
@@ -121,7 +121,7 @@ impl Pipe {
     pub(super) fn set_limits(&mut self, send_hwm: u32, receive_hwm: u32) {
         match &self.outgoing.link {
             Link::Wire(connection) => {
-                connection.set_receive_limit(receive_hwm);
+                lock(&connection.intake).set_limit(receive_hwm);
                 if let Store::Queue(writer) = &mut self.outgoing.store {
                     writer.set_limit_in_steps(send_hwm);
                 }

@@ -1,7 +1,7 @@
 //! Decides when a publisher wakes its inproc receivers: the flush rule, applied to wake-ups.
 //! `conn::ReceiverWakeups` wakes them.
 
-use super::Pipe;
+use super::{Link, Pipe};
 use crate::conn::{IoSide, ReceiverWakeups};
 use crate::idle::thread_account;
 use tautline_io::clock;
@@ -23,9 +23,13 @@ impl WakeRule {
 
     /// Adds a receiver if its peer is inproc. From now on, sending to it does not wake it.
     pub(crate) fn add(&mut self, pipe: &mut Pipe) {
-        if let Some(bell) = pipe.outgoing.defer_wakeups() {
-            self.wakeups.add(bell);
+        let out = &mut pipe.outgoing;
+        let Link::Inproc(end) = &out.link else { return };
+        end.use_ring();
+        if !std::mem::replace(&mut out.quiet, true) {
+            self.wakeups.add(end.doorbell());
         }
+        out.deferred.defer_flush();
     }
 
     /// Notes that a message, or a part of one, was sent to some receivers.

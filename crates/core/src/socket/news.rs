@@ -3,7 +3,7 @@
 
 use super::Socket;
 use crate::conn::inproc::Offer;
-use crate::conn::{Connection, FinishedHandshakes, News};
+use crate::conn::{Connection, ConnectionEvent, FinishedHandshakes, News};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Pipe, PipeId};
@@ -52,7 +52,7 @@ impl Socket {
                 }
             }
             News::Ready(connection) => {
-                if let Some(meeting) = connection.take_handshakes()
+                if let Some(meeting) = connection.unseen.take_handshakes()
                     && let Some(id) = self.pipe_of(&connection)
                 {
                     self.handle_connected(id, *meeting);
@@ -67,11 +67,7 @@ impl Socket {
                     self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
                 }
             }
-            News::Refused(connection) => {
-                if let Some(site) = &self.site {
-                    site.handle_refusal_notice(connection);
-                }
-            }
+            News::Refused(connection) => connection.report(ConnectionEvent::RefusalSeen),
             News::Ended(connection) => {
                 if let Some(id) = self.pipe_of(&connection) {
                     self.handle_ended(id);
@@ -259,7 +255,7 @@ impl Socket {
             for id in self.pipes.take_closing() {
                 let Some(pipe) = self.remove_pipe(id) else { continue };
                 if let Some(connection) = pipe.connection() {
-                    connection.give_up();
+                    connection.report(ConnectionEvent::GivenUp);
                 }
             }
         }

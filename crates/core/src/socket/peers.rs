@@ -1,6 +1,7 @@
 //! Single peers of a socket, by number or name, and the groups of a DISH.
 
 use super::Socket;
+use crate::conn::ConnectionEvent;
 use crate::error::{Error, check_shortage};
 use crate::pipe::OnFull;
 
@@ -60,7 +61,7 @@ impl Socket {
         let id = self.pattern.pipe_by_number(routing_id).ok_or(Error::HostUnreachable)?;
         let Some(pipe) = self.detach(id) else { return Err(Error::HostUnreachable) };
         if let Some(connection) = pipe.connection() {
-            connection.give_up();
+            connection.report(ConnectionEvent::GivenUp);
         }
         Ok(())
     }

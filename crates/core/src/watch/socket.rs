@@ -423,7 +423,7 @@ impl PeerWatch {
         if let Some(connection) = &connection {
             add_followed(connection, &mut out);
             peer.shared_memory = connection.shares_memory();
-            peer.round_trip_us = connection.round_trip_ns().div_ceil(1000);
+            peer.round_trip_us = connection.liveness.round_trip_ns().div_ceil(1000);
             if matches!(peer.state, PeerState::Connecting | PeerState::Connected) {
                 let linked = connection.is_linked();
                 peer.state = if linked { PeerState::Connected } else { PeerState::Connecting };
@@ -463,7 +463,8 @@ impl PeerWatch {
 
 /// Adds the messages that go to the peer through a broadcast log.
 fn add_followed(connection: &Connection, counts: &mut ChainCounts) {
-    if let Some(progress) = connection.followed() {
+    let progress = lock(&connection.followed).as_ref().map(|(_, progress)| progress.clone());
+    if let Some(progress) = progress {
         let (messages, bytes) = progress.published();
         counts.messages = counts.messages.wrapping_add(messages);
         counts.bytes = counts.bytes.wrapping_add(bytes);

@@ -2,13 +2,16 @@
 
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
+/// Fence of the frequent side.
 #[inline]
-pub(super) fn light() {
+pub fn light() {
     fence(SeqCst);
 }
 
-pub(super) fn heavy() {
+/// Fence of the rare side. Takes a few microseconds.
+pub fn heavy() {
     fence(SeqCst);
 }
 
-pub(super) fn prepare() {}
+/// Does nothing on this system.
+pub fn prepare() {}

@@ -20,8 +20,9 @@ const UNKNOWN: u8 = 0;
 const ASYMMETRIC: u8 = 1;
 const SYMMETRIC: u8 = 2;
 
+/// Fence of the frequent side.
 #[inline]
-pub(super) fn light() {
+pub fn light() {
     if MODE.load(Relaxed) == ASYMMETRIC {
         compiler_fence(SeqCst);
     } else {
@@ -29,7 +30,8 @@ pub(super) fn light() {
     }
 }
 
-pub(super) fn heavy() {
+/// Fence of the rare side. Takes a few microseconds.
+pub fn heavy() {
     fence(SeqCst);
     if MODE.load(Relaxed) == UNKNOWN {
         prepare();
@@ -40,7 +42,10 @@ pub(super) fn heavy() {
     fence(SeqCst);
 }
 
-pub(super) fn prepare() {
+/// Registers the process with the kernel, unless it is registered already. Registration can take
+/// milliseconds once the process has several threads. Call this before the threads start, so that
+/// the first [`heavy`] does not pay for it.
+pub fn prepare() {
     if MODE.load(Relaxed) == UNKNOWN {
         let mode = if membarrier(REGISTER).is_ok() { ASYMMETRIC } else { SYMMETRIC };
         // The first thread that asks decides for all threads.

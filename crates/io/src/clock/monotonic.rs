@@ -3,8 +3,9 @@
 use super::Rate;
 use crate::time::monotonic_nanos;
 
+/// Returns the current tick.
 #[inline]
-pub(super) fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     monotonic_nanos()
 }
 

@@ -16,8 +16,9 @@ const UNKNOWN: u8 = 0;
 const COUNTER: u8 = 1;
 const MONOTONIC: u8 = 2;
 
+/// Returns the current tick.
 #[inline]
-pub(super) fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     if SOURCE.load(Relaxed) == COUNTER { counter() } else { read_slow() }
 }
 

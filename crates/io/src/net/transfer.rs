@@ -7,7 +7,18 @@ use std::mem::MaybeUninit;
 pub(super) use super::buffers::{Sources, Targets, uninit};
 use super::rights::PeerFd;
 use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
+use crate::sys::{NO_SIGNAL, check_length, is_refused};
+
+/// Returns the length that `call` transfers. Repeats the call while a signal interrupts it.
+#[inline]
+fn transferred(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
+    loop {
+        match check_length(call()) {
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
 
 /// Sends as much as there is space for.
 #[inline]
@@ -26,7 +37,7 @@ pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usiz
 fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
     // SAFETY: the descriptor is open; pointer and length describe memory that may be read.
-    retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
+    transferred(|| unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) })
 }
 
 /// Receives the available data and returns its length, 0 at the end of the stream. As many bytes at
@@ -47,7 +58,7 @@ pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<u
 fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT;
     // SAFETY: the descriptor is open; pointer and length describe memory that may be written.
-    retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
+    transferred(|| unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) })
 }
 
 /// Transfers each buffer with a separate call, for a sandbox that refuses sendmsg or recvmsg. Stops
@@ -72,13 +83,13 @@ fn one_by_one(
 fn send_message(fd: BorrowedFd<'_>, message: &libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
     // SAFETY: the descriptor is open. `message` made the header, from buffers that may be read.
-    retry(|| check_length(unsafe { libc::sendmsg(fd.as_raw_fd(), message, flags) }))
+    transferred(|| unsafe { libc::sendmsg(fd.as_raw_fd(), message, flags) })
 }
 
 fn receive_message(fd: BorrowedFd<'_>, message: &mut libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | CLOSE_ON_EXEC;
     // SAFETY: the descriptor is open. `message` made the header, from buffers that may be written.
-    retry(|| check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) }))
+    transferred(|| unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) })
 }
 
 /// Creates a message header for these buffers, with optional space for control messages.

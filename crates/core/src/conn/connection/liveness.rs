@@ -11,11 +11,17 @@ pub(crate) struct Liveness {
     /// Number of arrivals so far. Wraps around.
     arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
     /// Time to live that the peer's last PING granted, in deciseconds. 0 for unlimited.
-    // Relaxed: behind the task that informs the I/O thread (`IoSide::granted_ttl`); a later value
-    // counts from the next look on.
+    // Relaxed: behind the task that informs the I/O thread (`ConnectionEvent::GrantedTtl`); a later
+    // value counts from the next look on.
     granted_ttl_ds: AtomicU32,
     /// Time of the last arrival in clock ticks. Kept only while a time to live is granted.
     heard_at: AtomicU64, // Relaxed: own, the reader's; a number to heartbeats.
+    /// Time in clock ticks at which the PING that waits for its PONG was sent. 0 if no PING waits.
+    // Relaxed: number, for a look.
+    pinged: AtomicU64,
+    /// Round-trip time of the last PONG in nanoseconds. 0 before the first PONG.
+    // Relaxed: number, for a look.
+    round_trip_ns: AtomicU64,
 }
 
 impl Liveness {
@@ -36,6 +42,30 @@ impl Liveness {
     /// Ends the session: revokes the time to live.
     pub(super) fn end_session(&self) {
         self.granted_ttl_ds.store(0, Relaxed);
+    }
+
+    /// Driver: notes that a PING is sent.
+    pub(crate) fn note_ping(&self) {
+        // The PONG of an earlier PING comes first.
+        if self.pinged.load(Relaxed) == 0 {
+            self.pinged.store(clock::ticks().max(1), Relaxed);
+        }
+    }
+
+    /// Notes that a PONG has come.
+    #[cold]
+    pub(super) fn note_pong(&self) {
+        let sent = self.pinged.swap(0, Relaxed);
+        if sent != 0 {
+            let took = clock::ticks_to_nanos(clock::ticks().saturating_sub(sent));
+            self.round_trip_ns.store(took.max(1), Relaxed);
+        }
+    }
+
+    /// Returns the round-trip time of the last heartbeat in nanoseconds. 0 if there was no
+    /// heartbeat.
+    pub(crate) fn round_trip_ns(&self) -> u64 {
+        self.round_trip_ns.load(Relaxed)
     }
 
     /// Returns a number that changes with each arrival.

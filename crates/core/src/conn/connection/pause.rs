@@ -7,24 +7,12 @@
 
 use super::Connection;
 use crate::conn::intake::{Intake, PeerRequests, ReadOutcome};
-use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
-use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use tautline_queue::sync::atomic::Ordering::{Relaxed, SeqCst};
 use tautline_queue::sync::atomic::fence;
-use tautline_queue::sync::{Arc, lock};
+use tautline_queue::sync::lock;
 
 impl Connection {
-    /// Owner: applies a changed ZMQ_RCVHWM.
-    pub(crate) fn set_receive_limit(&self, limit: u32) {
-        lock(&self.intake).set_limit(limit);
-    }
-
-    /// Returns the stream on which to wait for data, if a session is open and reading is not
-    /// paused.
-    pub(in crate::conn) fn readable_stream(&self) -> Option<Arc<Stream>> {
-        lock(&self.intake).stream().cloned()
-    }
-
     /// True if reading has stopped at the receive high-water mark.
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
@@ -64,24 +52,12 @@ impl Connection {
         }
     }
 
-    /// Read set: ends the pause. Returns true if reading may continue; the caller then informs the
-    /// read set.
-    pub(crate) fn unpause(&self) -> bool {
-        self.paused.swap(false, Relaxed)
-    }
-
     /// Returns the events that the reactor must report for the open stream while no write waits.
     pub(crate) fn idle_interest(&self) -> Interest {
         // Needed only while reading is paused, because otherwise reading finds the end. Report the
         // end only once, to avoid repeated events.
         let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);
         if unread { Interest::END } else { Interest::NONE }
-    }
-
-    /// True if the session is over. Used when the owner knows the connection and the read set does
-    /// not.
-    pub(crate) fn is_over(&self) -> bool {
-        self.ended.load(Acquire) || !self.is_linked()
     }
 
     /// I/O thread: notes that the peer sends no further bytes. From now on the high-water mark does

@@ -114,10 +114,10 @@ fn residual_takes_over_if_another_thread_writes() {
     writer.append(0, b"it has slipped").unwrap();
     writer.publish();
     let owner = lock(&connection.pump);
-    connection.flush_missed();
+    connection.pump_writable();
     assert_eq!(asked.residual.load(Relaxed), 1);
     drop(owner);
-    connection.flush_missed();
+    connection.pump_writable();
     assert!(!connection.has_pending());
     assert_eq!((asked.residual.load(Relaxed), asked.write.load(Relaxed)), (1, 0));
 }
@@ -138,7 +138,8 @@ fn pongs_that_are_not_read_do_not_pile_up() {
     for number in 0..100_u32 {
         peer.write(&ping(number).repeat(1000)).unwrap();
         while let Continue(ReadOutcome::Bytes { .. }) = connection.read(Reader::Any) {
-            most = most.max(lock(&connection.control).as_ref().map_or(0, |control| control.pongs.len()));
+            most =
+                most.max(lock(&connection.control.frames).as_ref().map_or(0, |control| control.pongs.len()));
         }
     }
     assert!((1..=64 * 1024).contains(&most), "{most} bytes");
@@ -146,7 +147,7 @@ fn pongs_that_are_not_read_do_not_pile_up() {
     for number in 0..100_u32 {
         connection.send_control(|control| control.ping = ping(number));
     }
-    assert_eq!(lock(&connection.control).as_ref().unwrap().ping, ping(99));
+    assert_eq!(lock(&connection.control.frames).as_ref().unwrap().ping, ping(99));
 }
 
 #[test]
@@ -242,10 +243,10 @@ fn connection_at_hwm_is_silent_until_resumed() {
         peer.write(&message).unwrap();
         assert!(!set.read_ready(), "reading stops at the mark");
         assert!(!is_heard(&set));
-        connection.set_receive_limit(0);
+        lock(&connection.intake).set_limit(0);
         set.resume(&connection);
         assert!(!connection.is_paused());
-        connection.set_receive_limit(1);
+        lock(&connection.intake).set_limit(1);
     }
 }
 
@@ -262,7 +263,7 @@ fn peer_close_at_hwm_does_not_wake_forever() {
         is_heard(&set)
     });
     assert!(looks.count() < 10, "a thread that waits for the set would never sleep");
-    connection.set_receive_limit(0);
+    lock(&connection.intake).set_limit(0);
     set.resume(&connection);
     assert!(!connection.is_paused(), "reading continues");
 }
@@ -360,7 +361,7 @@ fn peer_close_is_found_after_shared_memory_is_read() {
     for (rounds, is_late) in [(0, false), (200, false), (0, true), (200, true)] {
         let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
         connection.set_token(0);
-        let stream = connection.readable_stream().unwrap();
+        let stream = lock(&connection.intake).stream().cloned().unwrap();
         stream.prepare_sharing();
         stream.begin_sharing(false);
         peer.prepare_sharing();
@@ -398,7 +399,7 @@ fn shared_memory_data_is_reported_if_socket_is_full() {
     }
     let (connection, _writer, peer) = open(&Arc::default(), |options| options.in_batch_size = Some(3));
     connection.set_token(0);
-    let stream = connection.readable_stream().unwrap();
+    let stream = lock(&connection.intake).stream().cloned().unwrap();
     stream.prepare_sharing();
     stream.begin_sharing(false);
     peer.prepare_sharing();

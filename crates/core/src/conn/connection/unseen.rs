@@ -12,7 +12,7 @@ use tautline_queue::sync::{Arc, Mutex, lock};
 
 /// Events that the owner has not seen yet.
 #[derive(Default)]
-pub(super) struct UnseenEvents {
+pub(crate) struct UnseenEvents {
     /// The handshakes since the owner last looked. `Some` while a `News::Ready` is on its way.
     meeting: Mutex<Option<Box<FinishedHandshakes>>>,
     /// True after the connection has ended permanently.
@@ -32,33 +32,40 @@ pub(crate) struct FinishedHandshakes {
     pub(crate) reconnects: u64,
 }
 
-impl Connection {
+impl UnseenEvents {
     /// Driver: notes that the peer of a connection made by `connect` has finished a handshake.
-    /// Returns the news for the owner, unless the same news is already on its way.
-    pub(crate) fn note_handshake(self: &Arc<Self>, peer: Box<PeerInfo>, reconnected: bool) -> Option<News> {
-        let mut meeting = lock(&self.unseen.meeting);
+    /// Returns true if the caller must send `News::Ready`. False if it is already on its way.
+    pub(crate) fn note_handshake(&self, peer: Box<PeerInfo>, reconnected: bool) -> bool {
+        let mut meeting = lock(&self.meeting);
         if let Some(meeting) = &mut *meeting {
             meeting.peer = peer;
             meeting.reconnects += 1;
-            return None;
+            return false;
         }
         *meeting = Some(Box::new(FinishedHandshakes {
             peer,
             first: !reconnected,
             reconnects: u64::from(reconnected),
         }));
-        Some(News::Ready(self.clone()))
+        true
     }
 
     /// Owner: takes the handshakes after `News::Ready` has come.
     pub(crate) fn take_handshakes(&self) -> Option<Box<FinishedHandshakes>> {
-        lock(&self.unseen.meeting).take()
+        lock(&self.meeting).take()
     }
 
+    /// True if the owner will never learn of the connection, so that news of its end is useless.
+    pub(crate) fn are_forgotten(&self) -> bool {
+        self.forgotten.load(Relaxed)
+    }
+}
+
+impl Connection {
     /// Driver: notes that the connection has ended permanently. Notifies the owner, unless the
     /// owner has not seen the peer and the peer left no messages.
     pub(crate) fn finish(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `is_unknown_to_owner`, which then sees all messages
+        // Release pairs with the Acquire in `NewPipe::is_obsolete`, which then sees all messages
         // that have arrived.
         self.unseen.finished.store(true, Release);
         self.inbox.push(News::Ended(self.clone()));
@@ -66,11 +73,6 @@ impl Connection {
             // Discards the news of its arrival and of its end.
             self.inbox.discard(2, News::is_obsolete);
         }
-    }
-
-    /// True if the owner will never learn of the connection, so that news of its end is useless.
-    pub(crate) fn is_unknown_to_owner(&self) -> bool {
-        self.unseen.forgotten.load(Relaxed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The last bytes of a stream whose socket is closed, or whose endpoint was given up.
 
 use super::{Phase, Wire};
-use crate::conn::{Flushed, Loss};
+use crate::conn::{Connection, Flushed, Loss};
 use crate::driver::EventLoop;
 use crate::driver::closing::{ClosingStream, DiscardOutcome, discard_input};
 use crate::driver::origin::Origin;
@@ -44,12 +44,13 @@ impl Wire {
             }
             _ => return,
         };
-        match connection.pump_last() {
+        match write_rest(&connection) {
             Some(Flushed::Drained) => {
                 self.end(turn, Loss::Closed);
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
                 ClosingStream::begin(turn, self.stream.clone(), patient, connection.liveness.arrivals() > 0);
             }
+            // Discard the peer's bytes while the stream accepts none of ours.
             Some(Flushed::Blocked | Flushed::Partly) => match discard_input(&self.stream) {
                 DiscardOutcome::Ended => {}
                 DiscardOutcome::More => {
@@ -70,6 +71,22 @@ impl Wire {
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             // `handle_unwritable` follows.
             Some(Flushed::Lost(_)) => {}
+        }
+    }
+}
+
+/// Writes the queued bytes of an owner that adds no more. Waits for other threads that write, or
+/// that hold the pump's lock for a look. Arms write interest if the kernel is full. Returns `None`
+/// if the system refuses that.
+fn write_rest(connection: &Arc<Connection>) -> Option<Flushed> {
+    loop {
+        match connection.try_flush() {
+            None => {
+                connection.await_others();
+            }
+            Some(Flushed::Drained) if connection.has_unsent() => {}
+            Some(Flushed::Blocked) if !connection.want_write() => return None,
+            flushed => return flushed,
         }
     }
 }

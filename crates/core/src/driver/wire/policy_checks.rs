@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Origin, Phase, USER_ID, Wire};
-use crate::conn::{Loss, unsent_bytes};
+use crate::conn::{Connection, Loss};
 use crate::driver::EventLoop;
 use crate::driver::peer_source::PeerSource;
 use crate::host::{AllowedTopics, ConnectedPeer, Gate, Proof, Refusal, Server, SessionLimit};
@@ -12,7 +12,7 @@ use tautline_io::errno;
 use tautline_proto::zap::ZapReply;
 use tautline_proto::{PeerCertificates, ProtocolError};
 use tautline_queue::message::Metadata;
-use tautline_queue::sync::{Arc, lock};
+use tautline_queue::sync::{Arc, lock, try_lock};
 
 /// Interval between two checks of the peers' permissions. If a key is revoked, its connection ends
 /// within a second.
@@ -20,6 +20,11 @@ pub(in crate::driver) const CHECK: Duration = Duration::from_millis(400);
 
 /// Reason in events about a peer whose permissions have changed.
 const CHANGED: &str = "the policy has changed which topics it may use";
+
+/// Returns the bytes of a connection that wait to be written. 0 while a thread writes them.
+fn unsent_bytes(connection: &Connection) -> u64 {
+    try_lock(&connection.pump).map_or(0, |mut pump| pump.unsent_bytes())
+}
 
 impl Wire {
     /// The source address of the peer.

@@ -23,7 +23,7 @@ use crate::pipe::{Link, Pipe, PipeId, Pipes, Store};
 use tautline_io::clock;
 use tautline_proto::frame;
 use tautline_queue::handoff::chore::Hint;
-use tautline_queue::sync::Arc;
+use tautline_queue::sync::{Arc, try_lock};
 use tautline_queue::{LONGEST_IN_LOG, Log, Progress};
 use tautline_timing::RARE_INTERVAL;
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule};
@@ -46,6 +46,14 @@ impl Follower {
     /// to the follower, or detaches it.
     fn tight_at(&self) -> u64 {
         (self.limit - self.limit.div_ceil(4)).saturating_add(1)
+    }
+
+    /// Writes the queued bytes. If another thread is writing, waits for that thread first.
+    fn write(&self) {
+        if self.connection.try_flush().is_none() {
+            self.connection.await_others();
+            self.connection.try_flush();
+        }
     }
 
     fn is_tight(&self) -> bool {
@@ -317,12 +325,15 @@ impl Broadcast {
             let follower = &self.followers[index];
             let mut behind = follower.progress.pending_messages();
             if behind >= follower.tight_at() {
-                follower.connection.keep_little_unsent(little);
+                // If another thread is writing now, the setting stays unchanged.
+                if let Ok(mut pump) = try_lock(&follower.connection.pump) {
+                    pump.keep_little_unsent(little);
+                }
                 if lossless {
                     // Notifies an owner that waits as a task or on ZMQ_FD.
                     follower.connection.request_room();
                 }
-                follower.connection.flush_after_others();
+                follower.write();
                 behind = follower.progress.pending_messages();
                 if lossless {
                     let pipe = pipes.get(follower.pipe);
@@ -353,7 +364,7 @@ impl Broadcast {
                 let follower = &self.followers[index];
                 if self.log.holds_oldest(&follower.progress) {
                     any = true;
-                    follower.connection.flush_after_others();
+                    follower.write();
                     if self.log.holds_oldest(&self.followers[index].progress) {
                         let pipe = self.followers[index].pipe;
                         self.detach_follower(pipes, index);

@@ -1,7 +1,7 @@
 //! Methods of the socket for its pipes, not for patterns.
 
 use super::*;
-use crate::conn::unwritten;
+use crate::conn::{Handover, outbox};
 use crate::idle::thread_account;
 
 /// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
@@ -115,7 +115,11 @@ impl SocketPipes {
     /// Returns a number that changes with each message that comes. Counts only the first few pipes.
     pub(crate) fn arrival_count(&self) -> u64 {
         let few = self.slots.iter().take(FEW);
-        few.flatten().map(|pipe| pipe.incoming.arrival_count()).fold(0, u64::wrapping_add)
+        let arrived = |pipe: &Pipe| match &pipe.incoming.store {
+            Store::Queue(reader) => reader.arrived(),
+            Store::Slot(_) => 0,
+        };
+        few.flatten().map(arrived).fold(0, u64::wrapping_add)
     }
 
     /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
@@ -142,10 +146,10 @@ impl SocketPipes {
             && thread_account(ThreadAccount::sends_to_crowd)
             && let Some(io) = &self.io
         {
-            io.hurry_sweep();
+            io.hand_over(Handover::HurrySweep);
         }
         self.flush_deferred(|pipe| pipe.outgoing.flush());
-        unwritten::write_unwritten();
+        outbox::write_unwritten();
     }
 
     /// Flushes the bytes that stayed queued because of a cork, unless they are part of a stream.

@@ -5,6 +5,7 @@ use crate::pipe::Pipe;
 use crate::pipe::SocketPipes;
 use tautline_io::net::Stream;
 use tautline_proto::SocketType;
+use tautline_queue::sync::lock;
 
 const HWM: u32 = 8;
 
@@ -95,12 +96,14 @@ fn lossless_crowd_limits_unsent_kernel_bytes() {
             bed.broadcast.send(&mut bed.pipes, b"message");
         }
         assert_eq!(bed.broadcast.followers.len(), count);
-        assert!(bed.connections.iter().all(|connection| connection.keeps_little_unsent() == little));
+        assert!(
+            bed.connections.iter().all(|connection| lock(&connection.pump).keeps_little_unsent() == little)
+        );
         assert!(bed.broadcast.prepare(&mut bed.pipes, false, true));
         let first = bed.broadcast.followers[0].pipe;
         bed.broadcast.leave(&mut bed.pipes, first);
         assert!(
-            !bed.connections[0].keeps_little_unsent(),
+            !lock(&bed.connections[0].pump).keeps_little_unsent(),
             "a member with its own queue is like any other pipe"
         );
     }
