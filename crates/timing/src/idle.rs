@@ -102,7 +102,7 @@ impl FailedSpins {
     /// True if the next spin is expected to fail.
     #[inline]
     pub fn expects_to_sleep(self) -> bool {
-        self.0 >= FAILED_SPINS_LIMIT && !is_disabled(Rule::Vain)
+        self.0 >= FAILED_SPINS_LIMIT && !is_disabled(Rule::Spins)
     }
 }
 
@@ -135,7 +135,7 @@ impl YieldLosses {
             self.paid.load(Relaxed).saturating_sub(now) + away.min(times.max_loss) * u64::from(RARE_INTERVAL);
         let is_much = due > times.high_loss * u64::from(RARE_INTERVAL);
         self.paid.store(if is_much { now } else { now + due }, Relaxed);
-        if is_much && !is_disabled(Rule::Losses) && starved() {
+        if is_much && !is_disabled(Rule::Spins) && starved() {
             self.no_spin_before.store(now + due, Relaxed);
         }
     }
