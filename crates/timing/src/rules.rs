@@ -39,8 +39,6 @@ rules! {
     WaitHabit = "wait-habit",
     /// A socket that only reads checks more often, especially with shared memory.
     Looks = "looks",
-    /// A receiver from inproc peers pauses, so that messages arrive in batches.
-    Pause = "pause",
     /// A blocking sender waits for a slow peer.
     Pace = "pace",
     /// A large body is written directly from its memory.
