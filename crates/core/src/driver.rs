@@ -47,7 +47,7 @@ use crate::conn::{Connection, SetKeeper, wakes};
 use crate::error::Error;
 use residual::Residual;
 use schedule::{ChoreSchedule, Due};
-use sweep::{Sweep, SweepStep, Work};
+use sweep::{Sweep, Swept};
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
@@ -145,7 +145,7 @@ impl Driver {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
-            unswept: Work::new(),
+            unswept: Vec::new(),
             released: Vec::new(),
             visits: Vec::new(),
             timers: Timers::default(),
@@ -224,13 +224,6 @@ impl Driver {
             self.wake.wake();
         }
         added.round
-    }
-
-    /// Wakes the sweep now, because a sender that left bytes to it is going to sleep.
-    pub(crate) fn hurry_sweep(&self) {
-        if self.sweep.hurry() {
-            self.wake.wake();
-        }
     }
 
     /// True if the sweep has no work at the moment.
@@ -348,7 +341,7 @@ pub(crate) struct EventLoop {
     sources: Vec<SourceEntry>,
     vacant: Vec<u32>,
     /// Work that the sweep has still to write.
-    unswept: Work,
+    unswept: Vec<Swept>,
     /// Connections that this thread releases at the end of its turn, all behind one barrier.
     released: Vec<Arc<Connection>>,
     /// Chores that this thread calls at a given time.
@@ -473,26 +466,22 @@ impl EventLoop {
 
     fn run(&mut self) {
         let mut events = Vec::new();
-        let mut sweep = SweepStep::Idle;
+        let mut sweeps = false;
         while !self.driver.stopping.load(Relaxed)
             || self.driver.has_tasks.load(Relaxed)
             || self.closing_streams > 0
         {
-            self.catch_panic(|turn| turn.run_once(&mut events, &mut sweep));
+            self.catch_panic(|turn| turn.run_once(&mut events, &mut sweeps));
         }
     }
 
     /// Runs one turn of the loop: waits for events, then handles them, the expired timers and the
     /// posted tasks.
-    fn run_once(&mut self, events: &mut Vec<Event>, sweep: &mut SweepStep) {
-        let rested = match *sweep {
-            SweepStep::PauseUntil(until) => Some(until),
-            _ => None,
-        };
+    fn run_once(&mut self, events: &mut Vec<Event>, sweeps: &mut bool) {
         let visits = self.visits.iter().map(|&(at, _)| at);
-        let next = self.timers.next().into_iter().chain(visits).chain(rested).min();
+        let next = self.timers.next().into_iter().chain(visits).min();
         let timeout = match next {
-            _ if *sweep == SweepStep::Go => Some(Duration::ZERO),
+            _ if *sweeps => Some(Duration::ZERO),
             Some(at) => Some(at.saturating_duration_since(Instant::now())),
             None => None,
         };
@@ -517,7 +506,7 @@ impl EventLoop {
         self.run_tasks();
         self.run_timers();
         self.catch_panic(EventLoop::recheck_released);
-        self.catch_panic(|turn| *sweep = driver.sweep.run(&mut turn.unswept));
+        self.catch_panic(|turn| *sweeps = driver.sweep.run(&mut turn.unswept));
         wakes::run();
     }
 

@@ -23,7 +23,7 @@ rules! {
     Bursts = "bursts",
     /// A sender with many peers leaves the writes to the sweep.
     Crowd = "crowd",
-    /// The I/O thread rests between rounds that found few bytes.
+    /// The I/O thread rests between rounds over the readers of a log that found few bytes.
     Rests = "rests",
     /// For a crowd whose messages must not be dropped, the kernel buffers little.
     LittleUnsent = "little-unsent",

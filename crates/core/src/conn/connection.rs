@@ -278,12 +278,11 @@ impl Connection {
     /// Writes the queued bytes. Returns `None` if another thread is writing. Does not arm write
     /// interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
-        self.flush_some(u64::MAX, None, &mut 0)
+        self.flush_some(u64::MAX, None)
     }
 
     /// Writes queued bytes until not much more than `most` bytes are written, and then returns
-    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`. Returns
-    /// `None` if another thread is writing.
+    /// `Flushed::Partly`. Returns `None` if another thread is writing.
     ///
     /// The owner may give the `writer` of the queue, which then releases its memory if all bytes
     /// are written.
@@ -291,13 +290,11 @@ impl Connection {
         self: &Arc<Self>,
         most: u64,
         mut writer: Option<&mut FrameWriter>,
-        taken: &mut u64,
     ) -> Option<Flushed> {
         let mut result = None;
         loop {
             let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
-                    let before = pump.taken.bytes;
                     let flushed = pump.flush(most, &mut |out| {
                         if self.has_control.load(Relaxed) {
                             self.take_control(out);
@@ -306,7 +303,6 @@ impl Connection {
                     if pump.has_memory() {
                         self.through_from.store(THROUGH_MEMORY, Relaxed);
                     }
-                    *taken += pump.taken.bytes.wrapping_sub(before);
                     if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
                         pump.release_memory(writer);
                     }

@@ -231,8 +231,6 @@ pub(crate) trait IoSide: Send + Sync {
     fn serves_many(&self) -> bool;
     /// True if the sweep has no work now.
     fn sweeper_is_idle(&self) -> bool;
-    /// Asks the sweep to write its queued bytes now, because the owner is going to sleep.
-    fn hurry_sweep(&self);
     /// Asks the I/O thread to pump when the full kernel buffer is writable again. `idle` are the
     /// other events that the reactor must report. Called under the pump's lock. Returns false if
     /// the system has no memory for it.

@@ -47,7 +47,6 @@ impl IoSide for MockIoSide {
     fn sweeper_is_idle(&self) -> bool {
         true
     }
-    fn hurry_sweep(&self) {}
     fn want_write(&self, _: &Stream, _: Token, _: Interest) -> bool {
         self.write.fetch_add(1, Relaxed);
         !self.refuses.load(Relaxed)

@@ -84,10 +84,6 @@ impl IoSide for Site {
         self.driver.load.load(Relaxed) > MANY
     }
 
-    fn hurry_sweep(&self) {
-        self.driver.hurry_sweep();
-    }
-
     fn sweeper_is_idle(&self) -> bool {
         self.driver.sweeper_is_idle()
     }

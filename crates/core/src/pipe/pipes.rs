@@ -15,8 +15,8 @@ use tautline_io::net::Stream;
 use tautline_queue::FrameHead;
 use tautline_queue::message::Message;
 use tautline_queue::sync::{Arc, lock};
+use tautline_timing::RARE_INTERVAL;
 use tautline_timing::rules::{Rule, is_disabled};
-use tautline_timing::{RARE_INTERVAL, ThreadAccount};
 
 pub(crate) use broadcast::Broadcast;
 pub(crate) use socket::SocketPipes;

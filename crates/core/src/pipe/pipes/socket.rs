@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::conn::unwritten;
-use crate::idle::thread_account;
 
 /// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
 pub(crate) struct SocketPipes(Pipes);
@@ -131,12 +130,6 @@ impl SocketPipes {
     pub(crate) fn flush(&mut self) {
         if self.lean {
             self.release_swept();
-        }
-        if self.wires > 1
-            && thread_account(ThreadAccount::sends_to_crowd)
-            && let Some(io) = &self.io
-        {
-            io.hurry_sweep();
         }
         self.flush_deferred(|pipe| pipe.outgoing.flush());
         unwritten::write_unwritten();
