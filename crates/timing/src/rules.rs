@@ -37,8 +37,6 @@ rules! {
     Spins = "spins",
     /// A thread that soon waits writes its messages before, together.
     WaitHabit = "wait-habit",
-    /// A socket that only reads checks more often, especially with shared memory.
-    Looks = "looks",
     /// A blocking sender waits for a slow peer.
     Pace = "pace",
     /// A large body is written directly from its memory.

@@ -41,9 +41,6 @@ const THROUGH_MEMORY: u32 = 4 * 1024;
 /// The smaller of the two limits.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
-/// Number of looks at shared memory that take about as long as one look at a descriptor.
-const LOOKS_AT_MEMORY: u32 = 8;
-
 /// Properties of the socket type that a connection must know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionKind {
@@ -484,11 +481,6 @@ impl Connection {
         let mut asked = PeerRequests::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
-            let times = if times > 1 && intake.reads_from_memory() && !is_disabled(Rule::Looks) {
-                times * LOOKS_AT_MEMORY
-            } else {
-                times
-            };
             let mut tries = (1..times).take_while(|_| !self.inbox.has_pending());
             let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
                 full @ ReadOutcome::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),
