@@ -47,7 +47,7 @@ use crate::conn::{Connection, Handover, SetKeeper, wakes};
 use crate::error::Error;
 use residual::Residual;
 use schedule::{ChoreSchedule, Due};
-use sweep::{SweepStep, Swept, Work};
+use sweep::Swept;
 use tautline_io::errno;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::net::Stream;
@@ -130,7 +130,7 @@ impl Driver {
             tasks: Mutex::default(),
             has_tasks: AtomicBool::new(false),
             residual: Residual::new()?,
-            sweep: sweep::new(),
+            sweep: Chores::new(),
             visits: ChoreSchedule::new()?,
             ticker: Ticker::new()?,
             load: AtomicUsize::new(0),
@@ -145,7 +145,7 @@ impl Driver {
             driver: driver.clone(),
             sources: Vec::new(),
             vacant: Vec::new(),
-            unswept: Work::default(),
+            unswept: Vec::new(),
             released: Vec::new(),
             visits: Vec::new(),
             timers: Timers::default(),
@@ -205,7 +205,6 @@ impl Driver {
                 round = added.round;
                 added.wake
             }
-            Handover::HurrySweep => self.sweep.hurry(),
             Handover::Visit(chore, after) => self.visits.add(chore, after),
         };
         if must_wake {
@@ -324,7 +323,7 @@ pub(crate) struct EventLoop {
     sources: Vec<SourceEntry>,
     vacant: Vec<u32>,
     /// Work that the sweep has still to write.
-    unswept: Work,
+    unswept: Vec<Swept>,
     /// Connections that this thread releases at the end of its turn, all behind one barrier.
     released: Vec<Arc<Connection>>,
     /// Chores that this thread calls at a given time.
@@ -453,26 +452,22 @@ impl EventLoop {
 
     fn run(&mut self) {
         let mut events = Vec::new();
-        let mut sweep = SweepStep::Idle;
+        let mut sweeps = false;
         while !self.driver.stopping.load(Relaxed)
             || self.driver.has_tasks.load(Relaxed)
             || self.closing_streams > 0
         {
-            self.catch_panic(|turn| turn.run_once(&mut events, &mut sweep));
+            self.catch_panic(|turn| turn.run_once(&mut events, &mut sweeps));
         }
     }
 
     /// Runs one turn of the loop: waits for events, then handles them, the expired timers and the
     /// posted tasks.
-    fn run_once(&mut self, events: &mut Vec<Event>, sweep: &mut SweepStep) {
-        let rested = match *sweep {
-            SweepStep::PauseUntil(until) => Some(until),
-            _ => None,
-        };
+    fn run_once(&mut self, events: &mut Vec<Event>, sweeps: &mut bool) {
         let visits = self.visits.iter().map(|&(at, _)| at);
-        let next = self.timers.next().into_iter().chain(visits).chain(rested).min();
+        let next = self.timers.next().into_iter().chain(visits).min();
         let timeout = match next {
-            _ if *sweep == SweepStep::Go => Some(Duration::ZERO),
+            _ if *sweeps => Some(Duration::ZERO),
             Some(at) => Some(at.saturating_duration_since(Instant::now())),
             None => None,
         };
@@ -497,7 +492,7 @@ impl EventLoop {
         self.run_tasks();
         self.run_timers();
         self.catch_panic(EventLoop::recheck_released);
-        self.catch_panic(|turn| *sweep = turn.unswept.run(&driver.sweep));
+        self.catch_panic(|turn| *sweeps = sweep::run(&driver.sweep, &mut turn.unswept));
         wakes::run();
     }
 

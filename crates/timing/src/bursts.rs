@@ -120,11 +120,7 @@ impl Bursts {
     /// True if a burst that has just begun after `pause` may be held.
     pub(super) fn can_hold(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
-        !is_disabled(Rule::Hold)
-            && equal
-            && self.sure >= SURE_ENOUGH
-            && self.span < cost
-            && pause < times().seldom
+        equal && self.sure >= SURE_ENOUGH && self.span < cost && pause < times().seldom
     }
 
     /// Ends a batch at `now`; the last flush was at `last`. Predictions hold for single messages

@@ -203,13 +203,20 @@ impl FlushRule {
     /// (After a socket moves to another thread, its first reading is wrong once.)
     fn take_write_time(&mut self, thread: &ThreadAccount) -> u64 {
         let total = thread.write_time().total;
-        let elsewhere = total.saturating_sub(std::mem::replace(&mut self.spent, total));
-        if is_disabled(Rule::Elsewhere) { 0 } else { elsewhere }
+        total.saturating_sub(std::mem::replace(&mut self.spent, total))
     }
 
     /// Learns the pace of the messages since the last look. Returns true if messages come alone.
     fn learn_pace(&mut self, now: u64, elsewhere: u64) -> bool {
         let times = times();
+        let messages = self
+            .unflushed_messages
+            .saturating_sub(std::mem::replace(&mut self.checked_messages, self.unflushed_messages))
+            .max(1);
+        let passed = now.saturating_sub(std::mem::replace(&mut self.seen, now));
+        if is_disabled(Rule::Share) {
+            return false;
+        }
         if self.unflushed_messages == 1 {
             let lead = now.saturating_sub(self.last).saturating_sub(elsewhere);
             if lead >= times.quiet {
@@ -218,22 +225,17 @@ impl FlushRule {
                 self.pace.note(lead, self.flush_ticks);
             }
         }
-        let messages = self
-            .unflushed_messages
-            .saturating_sub(std::mem::replace(&mut self.checked_messages, self.unflushed_messages))
-            .max(1);
-        let passed = now.saturating_sub(std::mem::replace(&mut self.seen, now));
         let interval = passed.saturating_sub(elsewhere) / u64::from(messages);
         // A longer interval is a lull.
         if interval < times.busy_longest {
             self.interval = (self.interval * 3 + interval) / 4;
         }
-        !is_disabled(Rule::Alone) && !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
+        !self.is_busy() && self.interval.min(interval) * 2 >= self.cost
     }
 
     /// True if the sender sends as fast as its own work allows.
     fn is_busy(&self) -> bool {
-        !is_disabled(Rule::Busy) && self.pace.is_set_by_work(self.interval)
+        self.pace.is_set_by_work(self.interval)
     }
 
     /// Returns the ticks for which the thread does other work before it writes again. 0 if it may

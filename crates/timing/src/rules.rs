@@ -17,40 +17,26 @@ macro_rules! rules {
 }
 
 rules! {
-    /// A single message is written at once.
-    Alone = "alone",
-    /// A sender that is limited by its own work writes less often.
-    Busy = "busy",
-    /// Time that the thread spends in other writes does not count as a pause.
-    Elsewhere = "elsewhere",
-    /// The end of a burst is predicted.
+    /// The pace of the messages decides the share of its time that a sender writes.
+    Share = "share",
+    /// The end of a burst is predicted, so that the burst is written as a whole.
     Bursts = "bursts",
-    /// A predicted burst is written as a whole.
-    Hold = "hold",
     /// A sender with many peers leaves the writes to the sweep.
     Crowd = "crowd",
-    /// The I/O thread rests between rounds that found few bytes.
+    /// The I/O thread rests between rounds over the readers of a log that found few bytes.
     Rests = "rests",
     /// For a crowd whose messages must not be dropped, the kernel buffers little.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.
     Bells = "bells",
-    /// The second message to one peer bypasses the pattern.
+    /// The peer of the next message is remembered, by route or by address.
     Routes = "routes",
-    /// A router remembers the order in which peers are addressed.
-    Names = "names",
     /// A connection that its owner has read for a long time leaves the read set.
     Apart = "apart",
-    /// A process that loses its cores to others does not spin before it sleeps.
-    Losses = "losses",
-    /// A thread that has spun without success does not spin either.
-    Vain = "vain",
+    /// A thread spins before it sleeps only while spins succeed and other programs leave it a core.
+    Spins = "spins",
     /// A thread that soon waits writes its messages before, together.
     WaitHabit = "wait-habit",
-    /// A socket that only reads checks more often, especially with shared memory.
-    Looks = "looks",
-    /// A receiver from inproc peers pauses, so that messages arrive in batches.
-    Pause = "pause",
     /// A blocking sender waits for a slow peer.
     Pace = "pace",
     /// A large body is written directly from its memory.

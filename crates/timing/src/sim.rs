@@ -428,6 +428,16 @@ fn a_paced_message_waits_for_no_more_than_a_few_writes() {
 }
 
 #[test]
+fn messages_that_come_alone_are_written_at_once() {
+    for system in [TCP, MEMORY] {
+        let every = (2 * system.write).max(1_000);
+        let outcome = play(system, Arrivals::Paced { every });
+        let write = system.write * 5 / 4 + 66 * system.kib / 1024 + WORK + LOOK;
+        assert!(outcome.p99 <= write, "{system:?}: {outcome:?}");
+    }
+}
+
+#[test]
 fn last_message_waits_at_most_two_check_intervals() {
     for system in SYSTEMS {
         for (name, arrivals) in scenarios() {

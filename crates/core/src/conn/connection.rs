@@ -35,9 +35,6 @@ const THROUGH_MEMORY: u32 = 4 * 1024;
 /// The smaller of the two limits.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
-/// Number of looks at shared memory that take about as long as one look at a descriptor.
-const LOOKS_AT_MEMORY: u32 = 8;
-
 /// Properties of the socket type that a connection must know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionKind {
@@ -246,12 +243,11 @@ impl Connection {
     /// Writes the queued bytes. Returns `None` if another thread is writing. Does not arm write
     /// interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
-        self.flush_some(u64::MAX, None, &mut 0)
+        self.flush_some(u64::MAX, None)
     }
 
     /// Writes queued bytes until not much more than `most` bytes are written, and then returns
-    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`. Returns
-    /// `None` if another thread is writing.
+    /// `Flushed::Partly`. Returns `None` if another thread is writing.
     ///
     /// The owner may give the `writer` of the queue, which then releases its memory if all bytes
     /// are written.
@@ -259,18 +255,15 @@ impl Connection {
         self: &Arc<Self>,
         most: u64,
         mut writer: Option<&mut FrameWriter>,
-        taken: &mut u64,
     ) -> Option<Flushed> {
         let mut result = None;
         loop {
             let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
-                    let before = pump.taken.bytes;
                     let flushed = pump.flush(most, &self.control);
                     if self.through_from.load(Relaxed) == THROUGH_SHALLOW && pump.has_memory() {
                         self.through_from.store(THROUGH_MEMORY, Relaxed);
                     }
-                    *taken += pump.taken.bytes.wrapping_sub(before);
                     if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
                         pump.release_memory(writer);
                     }
@@ -450,11 +443,6 @@ impl Connection {
         let mut asked = PeerRequests::default();
         let (took, session) = {
             let mut intake = lock(&self.intake);
-            let times = if times > 1 && intake.reads_from_memory() && !is_disabled(Rule::Looks) {
-                times * LOOKS_AT_MEMORY
-            } else {
-                times
-            };
             let mut tries = (1..times).take_while(|_| !self.inbox.has_pending());
             let took = match intake.read_patiently(&mut asked, || tries.next().is_some()) {
                 full @ ReadOutcome::Full { .. } => self.pause_if_full(&mut intake, full, &mut asked),

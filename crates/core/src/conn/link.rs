@@ -220,8 +220,6 @@ pub(crate) enum Handover {
     HurryWatch,
     /// Write the queue of this connection, which is marked for the sweep, in the next round.
     Sweep(Arc<Connection>),
-    /// Write the queues that are left to the sweep now, because the owner is going to sleep.
-    HurrySweep,
     /// Visit this marked chore after this time.
     Visit(Arc<dyn ScheduledChore>, Duration),
 }

@@ -124,7 +124,7 @@ impl AddressCache {
     /// followed it the time before.
     #[inline(always)]
     pub(super) fn find(&mut self, key: IdKey) -> Option<CacheHit> {
-        if is_disabled(Rule::Names) {
+        if is_disabled(Rule::Routes) {
             return None;
         }
         let last = self.place(self.last)?;

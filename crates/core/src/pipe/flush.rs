@@ -29,7 +29,7 @@ const SWEPT_UNSEEN: u32 = 2 * HABIT as u32;
 /// releases its memory.
 fn write_out(connection: &Arc<Connection>, store: &mut Store<FrameWriter>, lean: bool) -> Option<Flushed> {
     match store {
-        Store::Queue(writer) if lean => connection.flush_some(u64::MAX, Some(writer), &mut 0),
+        Store::Queue(writer) if lean => connection.flush_some(u64::MAX, Some(writer)),
         _ => connection.try_flush(),
     }
 }
@@ -245,7 +245,7 @@ impl Outgoing {
             && writer.holds_memory()
             && writer.unflushed_bytes() == 0
         {
-            connection.flush_some(u64::MAX, Some(writer), &mut 0);
+            connection.flush_some(u64::MAX, Some(writer));
         }
     }
 

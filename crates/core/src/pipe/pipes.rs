@@ -5,7 +5,7 @@ mod socket;
 
 use super::address_cache::{self, AddressCache, IdKey};
 use super::flush::Cork;
-use super::{Delivered, OnFull, Pipe, PipeId, PipesShared, Store, Target, Traffic};
+use super::{Delivered, OnFull, Pipe, PipeId, PipesShared, Target, Traffic};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
 use crate::error::{Error, NoMemory};
@@ -15,8 +15,8 @@ use tautline_io::net::Stream;
 use tautline_queue::FrameHead;
 use tautline_queue::message::Message;
 use tautline_queue::sync::{Arc, lock};
+use tautline_timing::RARE_INTERVAL;
 use tautline_timing::rules::{Rule, is_disabled};
-use tautline_timing::{RARE_INTERVAL, ThreadAccount};
 
 pub(crate) use broadcast::Broadcast;
 pub(crate) use socket::SocketPipes;

@@ -6,7 +6,6 @@ use crate::conn::ConnectionKind;
 use crate::context::{Context, SocketResources};
 use crate::driver::Site;
 use crate::error::{Error, check_shortage};
-use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::options::type_info::SocketTypeInfo;
 use crate::pattern::{self, PatternEntry, Routed};
@@ -48,9 +47,6 @@ impl Context {
             pattern: Routed::new((entry.create)()),
             pipes,
             receive_more: false,
-            sent: 0,
-            received: 0,
-            pause: Pause::new(),
             found: super::signals::Found::default(),
             ending: Vec::new(),
             site,

@@ -137,8 +137,6 @@ struct ChoreListState<T> {
     items: Vec<T>,
     /// True while the I/O thread works on the chores it took, or was notified.
     awake: bool,
-    /// True if the I/O thread will continue at a later time, or earlier only when notified.
-    waits: bool,
     /// True if the I/O thread must continue at once.
     hurried: bool,
     /// Number of times that the list was taken.
@@ -160,7 +158,7 @@ pub struct Chores<T>(Mutex<ChoreListState<T>>);
 impl<T> Chores<T> {
     /// Returns an empty list. Its first addition must notify the I/O thread.
     pub fn new() -> Self {
-        let state = ChoreListState { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
+        let state = ChoreListState { items: Vec::new(), awake: false, hurried: false, round: 0 };
         Chores(Mutex::new(state))
     }
 
@@ -178,35 +176,16 @@ impl<T> Chores<T> {
         !lock(&self.0).awake
     }
 
-    /// Returns the number of chores that wait for the next round.
-    pub fn len(&self) -> usize {
-        lock(&self.0).items.len()
-    }
-
     /// Asks for the waiting chores to be done now. Returns true if the caller must notify the I/O
     /// thread. Any thread may call it.
     pub fn hurry(&self) -> bool {
         let mut state = lock(&self.0);
-        let first = state.awake && !std::mem::replace(&mut state.hurried, true);
-        first && state.waits
+        state.awake && !std::mem::replace(&mut state.hurried, true)
     }
 
     /// I/O thread: true if a thread has called `hurry` since the last call.
     pub fn is_hurried(&self) -> bool {
         std::mem::take(&mut lock(&self.0).hurried)
-    }
-
-    /// I/O thread: notes that it continues. Until it waits again, `hurry` need not notify it.
-    pub fn go_on(&self) {
-        lock(&self.0).waits = false;
-    }
-
-    /// I/O thread: starts to wait for some time before it continues. Returns false if it must
-    /// continue now because of a hurry.
-    pub fn wait(&self) -> bool {
-        let mut state = lock(&self.0);
-        state.waits = !std::mem::take(&mut state.hurried);
-        state.waits
     }
 
     /// I/O thread: adds all chores to `out`, which holds its remaining work. Returns false if `out`
@@ -272,16 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn hurry_ends_a_wait_once_or_prevents_it() {
+    fn a_hurry_wakes_once() {
         let list = Chores::new();
         assert!(!list.hurry(), "the list is empty");
         list.add(0);
-        assert!(list.wait() && !list.is_hurried());
+        assert!(!list.is_hurried());
         assert!(list.hurry() && !list.hurry(), "one wake-up is enough");
         assert!(list.is_hurried() && !list.is_hurried());
-        list.go_on();
-        assert!(!list.hurry(), "the I/O thread is at work");
-        assert!(!list.wait(), "a hurry came before the wait");
-        assert!(list.wait());
     }
 }

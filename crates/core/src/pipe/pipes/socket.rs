@@ -1,8 +1,7 @@
 //! Methods of the socket for its pipes, not for patterns.
 
 use super::*;
-use crate::conn::{Handover, outbox};
-use crate::idle::thread_account;
+use crate::conn::outbox;
 
 /// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
 pub(crate) struct SocketPipes(Pipes);
@@ -112,16 +111,6 @@ impl SocketPipes {
         self.past.as_ref().map_or((now, 0), |past| (now + past.dropped, past.lost))
     }
 
-    /// Returns a number that changes with each message that comes. Counts only the first few pipes.
-    pub(crate) fn arrival_count(&self) -> u64 {
-        let few = self.slots.iter().take(FEW);
-        let arrived = |pipe: &Pipe| match &pipe.incoming.store {
-            Store::Queue(reader) => reader.arrived(),
-            Store::Slot(_) => 0,
-        };
-        few.flatten().map(arrived).fold(0, u64::wrapping_add)
-    }
-
     /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
     /// them.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
@@ -141,12 +130,6 @@ impl SocketPipes {
     pub(crate) fn flush(&mut self) {
         if self.lean {
             self.release_swept();
-        }
-        if self.wires > 1
-            && thread_account(ThreadAccount::sends_to_crowd)
-            && let Some(io) = &self.io
-        {
-            io.hand_over(Handover::HurrySweep);
         }
         self.flush_deferred(|pipe| pipe.outgoing.flush());
         outbox::write_unwritten();
