@@ -4,35 +4,11 @@
 //! into messages. Without a listener an event costs one load.
 
 use std::sync::Arc;
-use tautline_observe::event_reason;
+pub(crate) use tautline_config::event;
+pub use tautline_config::event::{CONNECT_FAILED, LOST};
 use tautline_queue::sync::atomic::AtomicU32;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Mutex, lock};
-
-/// The numbers of the events, as in `zmq.h`.
-pub(crate) mod event {
-    pub(crate) const CONNECTED: u32 = 0x1;
-    pub(crate) const CONNECT_DELAYED: u32 = 0x2;
-    pub(crate) const CONNECT_RETRIED: u32 = 0x4;
-    pub(crate) const LISTENING: u32 = 0x8;
-    pub(crate) const BIND_FAILED: u32 = 0x10;
-    pub(crate) const ACCEPTED: u32 = 0x20;
-    pub(crate) const ACCEPT_FAILED: u32 = 0x40;
-    pub(crate) const CLOSED: u32 = 0x80;
-    pub(crate) const DISCONNECTED: u32 = 0x200;
-    pub(crate) const MONITOR_STOPPED: u32 = 0x400;
-    pub(crate) const HANDSHAKE_FAILED_NO_DETAIL: u32 = 0x800;
-    pub(crate) const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
-    pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
-    pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
-    pub(crate) const PIPES_STATS: u32 = 0x10000;
-    /// Our own, for version 3: a peer may not use a topic.
-    pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
-    /// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
-    pub(crate) const NAME: u32 = 0x2000_0000;
-    /// Our own events.
-    pub(crate) const OWN: u32 = 0x3000_0000;
-}
 
 /// The two ends of a connection, as endpoints. Each may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -104,7 +80,7 @@ impl EventDetails<'_> {
     /// Returns the reason of an event with this value in words. Empty if there is no reason.
     pub(crate) fn reason(&self, event: u32, value: u64) -> String {
         let (cause, value) = self.cause.unwrap_or((event, value));
-        let mut reason = event_reason(cause, value);
+        let mut reason = event::reason(cause, value);
         if !self.why.is_empty() {
             reason.push_str(if reason.is_empty() { "" } else { ": " });
             reason.push_str(self.why);
@@ -159,12 +135,6 @@ pub(crate) trait Watcher: Send + Sync {
 /// own thread, which hold locks of the engine: it must neither wait nor call the socket.
 pub type Observer = dyn Fn(&Observed<'_>) + Send + Sync;
 
-/// For observers only: an attempt to connect has failed, with this errno.
-pub const CONNECT_FAILED: u32 = 1 << 31;
-/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost.
-/// The value is an errno, 0 if the peer has closed the connection, or a ZMQ_PROTOCOL_ERROR of
-/// `zmq.h` (0x1000_0000 and more).
-pub const LOST: u32 = 1 << 30;
 const OWN: u32 = CONNECT_FAILED | LOST;
 /// Events for an observer.
 const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);

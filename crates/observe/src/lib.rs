@@ -37,7 +37,7 @@ pub mod tap;
 
 #[cfg(unix)]
 pub use discovery::{ObservedProcess, folders, processes, processes_in, processes_of};
-pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
+pub use event_text::{CONNECT_FAILED, LOST, event_name};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{
