@@ -122,13 +122,29 @@ pub struct Observed<'a> {
     pub local: &'a str,
     /// The peer's end. May be empty.
     pub remote: &'a str,
+    /// The endpoint that the program has bound or connected.
+    pub endpoint: &'a str,
+    about: &'a EventDetails<'a>,
+}
+
+impl Observed<'_> {
+    /// Returns the reason of the event in words, with the reply of an authentication handler. Empty
+    /// if there is no reason.
+    pub fn reason(&self) -> String {
+        let mut reason = self.about.reason(self.event, self.value);
+        if let Some(claim) = self.about.claim.filter(|claim| !claim.reason.is_empty()) {
+            reason.push_str(if reason.is_empty() { "" } else { ": " });
+            reason.push_str(&String::from_utf8_lossy(&claim.reason));
+        }
+        reason
+    }
 }
 
 /// Receives all events except queue statistics, to show them outside the process. Called by any
 /// thread, which may hold locks of the engine: it must neither wait nor call the socket.
-pub(crate) trait Watcher: Send + Sync {
-    /// Handles `event`, on this connection. `value` is the first value of the event.
-    fn event(&self, event: u32, value: u64, ends: &Ends, about: &EventDetails<'_>);
+pub trait EventReport: Send + Sync {
+    /// Handles an event.
+    fn event(&self, event: &Observed<'_>);
 }
 
 /// Receives events in addition to any monitor, for logs. Called by I/O threads and by the socket's
@@ -139,8 +155,8 @@ const OWN: u32 = CONNECT_FAILED | LOST;
 /// Events for an observer.
 const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);
 
-/// Events for a watcher.
-const SHOWN: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
+/// Events for a report.
+const REPORTED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
 
 /// Distributor of a socket's events.
 #[derive(Default)]
@@ -159,7 +175,7 @@ struct Listeners {
     /// Events that the monitor wants.
     wanted: u32,
     observer: Option<Arc<Observer>>,
-    watcher: Option<Arc<dyn Watcher>>,
+    report: Option<Arc<dyn EventReport>>,
 }
 
 impl EventDispatcher {
@@ -194,6 +210,9 @@ impl EventDispatcher {
 
     #[cold]
     fn dispatch(&self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
+        let value = values.first().copied().unwrap_or(0);
+        let (local, remote) = (ends.local(), ends.remote());
+        let observed = Observed { event, value, local, remote, endpoint: ends.name(), about };
         let observer = {
             let mut listeners = lock(&self.listeners);
             let Some(listeners) = &mut *listeners else { return };
@@ -202,10 +221,10 @@ impl EventDispatcher {
             {
                 monitor.report_event(event, values, ends, about);
             }
-            if SHOWN & event != 0
-                && let Some(watcher) = &listeners.watcher
+            if REPORTED & event != 0
+                && let Some(report) = &listeners.report
             {
-                watcher.event(event, values.first().copied().unwrap_or(0), ends, about);
+                report.event(&observed);
             }
             listeners.observer.clone()
         };
@@ -213,8 +232,7 @@ impl EventDispatcher {
         if OBSERVED & event != 0
             && let Some(observer) = observer
         {
-            let value = values.first().copied().unwrap_or(0);
-            observer(&Observed { event, value, local: ends.local(), remote: ends.remote() });
+            observer(&observed);
         }
     }
 
@@ -255,18 +273,18 @@ impl EventDispatcher {
         self.adjust(listeners);
     }
 
-    /// Sends events also to `watcher` from now on.
-    pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) {
+    /// Sends events also to `report` from now on.
+    pub(crate) fn report_to(&self, report: Arc<dyn EventReport>) {
         let mut place = lock(&self.listeners);
         let listeners = place.get_or_insert_default();
-        listeners.watcher = Some(watcher);
+        listeners.report = Some(report);
         self.adjust(listeners);
     }
 
     fn adjust(&self, listeners: &Listeners) {
         let observed = if listeners.observer.is_some() { OBSERVED } else { 0 };
-        let shown = if listeners.watcher.is_some() { SHOWN } else { 0 };
-        self.mask.store(listeners.wanted | observed | shown, Relaxed);
+        let reported = if listeners.report.is_some() { REPORTED } else { 0 };
+        self.mask.store(listeners.wanted | observed | reported, Relaxed);
     }
 }
 

@@ -11,10 +11,9 @@ use super::wire::Wire;
 use super::{Acceptor, DatagramPort, Dialer, Driver, EventLoop, Ticket};
 use crate::conn::reader::ReadSet;
 use crate::conn::{Connection, ConnectionKind, IoSide, Loss, NewPipe, SocketInbox};
-use crate::host::Admission;
+use crate::host::{Admission, SocketReport};
 use crate::monitor::EventDispatcher;
 use crate::options::Options;
-use crate::watch::SocketWatch;
 use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
@@ -35,8 +34,8 @@ pub(crate) struct Site {
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) events: Arc<EventDispatcher>,
-    /// Counters and state that an observer sees, if the socket is observed.
-    pub(super) watch: Option<Arc<SocketWatch>>,
+    /// The report for tools, if the socket is observed.
+    pub(super) report: Option<Arc<dyn SocketReport>>,
     /// Residents by their memory addresses. A socket has one or two of them, or thousands.
     residents: Mutex<SmallMap<Resident>>,
     /// The open stream of each connection, by the memory address of the connection.
@@ -193,7 +192,7 @@ impl Site {
         inbox: Arc<SocketInbox>,
         driver: Arc<Driver>,
         tap: Arc<EventDispatcher>,
-        watch: Option<Arc<SocketWatch>>,
+        report: Option<Arc<dyn SocketReport>>,
         desk: Arc<ZapRegistry>,
         ticket: Ticket,
     ) -> Self {
@@ -203,7 +202,7 @@ impl Site {
             set: OnceLock::new(),
             driver,
             events: tap,
-            watch,
+            report,
             residents: Mutex::default(),
             open_wires: Mutex::default(),
             closed: AtomicBool::new(false),

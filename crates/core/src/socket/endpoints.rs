@@ -163,9 +163,9 @@ impl Socket {
                 let gate = bind.map(|permit| permit.gate(options.mechanism.name(), is_secure));
                 bound.carrying = carrying.or(bound.carrying);
                 self.show_endpoint(endpoint, &bound.endpoint, true);
-                if let Some(watch) = &self.watch {
+                if let Some(report) = &self.report {
                     let is_tls = bound.carrying.is_some();
-                    watch.set_mechanism(endpoint, if is_tls { "TLS" } else { options.mechanism.name() });
+                    report.set_mechanism(endpoint, if is_tls { "TLS" } else { options.mechanism.name() });
                 }
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, EndpointKind::Bound(acceptor));

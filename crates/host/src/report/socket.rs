@@ -1,13 +1,17 @@
-//! Observed state of a socket: reported by its owner and by its I/O thread, read by the watch.
+//! State of a socket: reported by its owner and by its I/O thread, read by the watch.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::time::Duration;
 
-use super::{Tap, Watch};
-use crate::conn::{Connection, News, PeerInfo, SocketInbox};
-use crate::monitor::{self, Ends, EventDetails, Watcher, event};
-use crate::options::Options;
-use crate::pipe::{PipeId, PipeProbe, PipesShared};
+use super::Watch;
+use super::tap::{Tap, TapState};
+use tautline_config::event;
+use tautline_config::options::Options;
+use tautline_core::host::{
+    EventReport, Observed, PeerCounts, PeerProbe, PeerReport, PeerState as State, SocketProbe, SocketReport,
+    TappedPart,
+};
 use tautline_io::clock::unix_us;
 use tautline_observe::{
     self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
@@ -15,18 +19,18 @@ use tautline_observe::{
 };
 use tautline_proto::zap;
 use tautline_queue::sync::{Arc, Mutex, lock};
-use tautline_queue::{ChainCounts, Probe};
 
 /// First id of peers that the owner has not numbered yet.
 const UNSEEN: u64 = 1 << 32;
 
 /// An observed socket.
-pub(crate) struct SocketWatch {
+pub(super) struct SocketWatch {
     watch: Arc<Watch>,
     id: u64,
-    /// Inbox for telling the owner that taps were added or removed.
-    inbox: Arc<SocketInbox>,
+    probe: SocketProbe,
     state: Mutex<SocketWatchState>,
+    /// Copies for the taps. Only the owner locks it.
+    taps: Mutex<TapState>,
     /// Time since which the program has a route for its messages, and the function that describes
     /// it.
     route: Mutex<Option<(u64, Teller)>>,
@@ -37,10 +41,8 @@ type Teller = std::sync::Arc<dyn Fn() -> Route + Send + Sync>;
 
 struct SocketWatchState {
     socket: Socket,
-    /// Counters that the owner keeps for all of its pipes. `None` until the socket is complete.
-    left: Option<Arc<PipesShared>>,
     endpoints: Vec<Endpoint>,
-    peers: HashMap<u32, PeerWatch>,
+    peers: HashMap<u64, PeerWatch>,
     /// Connected peers that the owner has not noticed yet.
     unseen: Vec<PeerWatch>,
     /// Peers of a closed socket that still has messages for them.
@@ -73,7 +75,7 @@ impl Past {
 /// A peer, and the access to its counters.
 struct PeerWatch {
     peer: Peer,
-    sight: PipeProbe,
+    probe: PeerProbe,
 }
 
 /// True if the endpoint carries ZAP requests.
@@ -82,11 +84,10 @@ fn is_zap(endpoint: &Endpoint) -> bool {
 }
 
 impl SocketWatch {
-    pub(super) fn new(watch: Arc<Watch>, socket: Socket, inbox: Arc<SocketInbox>) -> Self {
+    pub(super) fn new(watch: Arc<Watch>, socket: Socket, probe: SocketProbe) -> Self {
         let id = socket.id;
         let state = SocketWatchState {
             socket,
-            left: None,
             endpoints: Vec::new(),
             peers: HashMap::new(),
             unseen: Vec::new(),
@@ -94,16 +95,18 @@ impl SocketWatch {
             past: Past::default(),
             monitor_endpoint: None,
         };
-        SocketWatch { watch, id, inbox, state: Mutex::new(state), route: Mutex::default() }
-    }
-
-    /// Returns the number of the socket.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
+        SocketWatch {
+            watch,
+            id,
+            probe,
+            state: Mutex::new(state),
+            taps: Mutex::default(),
+            route: Mutex::default(),
+        }
     }
 
     /// The taps that concern this socket.
-    pub(crate) fn taps(&self) -> Vec<Arc<Tap>> {
+    pub(super) fn taps(&self) -> Vec<Arc<Tap>> {
         let mut taps = self.watch.taps();
         taps.retain(|tap| self.is_of(tap));
         taps
@@ -119,22 +122,7 @@ impl SocketWatch {
 
     /// Makes the owner update its list of taps.
     pub(super) fn notify_taps_changed(&self) {
-        self.inbox.push(News::TapsChanged);
-    }
-
-    // ---- reported by the owner
-
-    /// Notes that the socket is the library's end of a monitor on this endpoint.
-    pub(crate) fn set_monitor_endpoint(&self, endpoint: &str) {
-        let context = {
-            let mut state = lock(&self.state);
-            state.socket.monitor = true;
-            state.monitor_endpoint = Some(endpoint.to_owned());
-            lock(&self.watch.monitors).push((state.socket.context, endpoint.to_owned()));
-            state.socket.context
-        };
-        // The program's end may have connected before the bind.
-        self.watch.sockets().iter().for_each(|socket| socket.mark_if_monitor(context, endpoint));
+        self.probe.notify_taps_changed();
     }
 
     /// Handles a monitor that sends events on this endpoint, in this context: if this socket is
@@ -150,8 +138,78 @@ impl SocketWatch {
         }
     }
 
-    /// Reports the current options, and the number of subscribed topics.
-    pub(crate) fn set_options(&self, options: &Options, subscriptions: usize) {
+    /// Sets the function that describes the program's route. An earlier function is replaced.
+    pub(super) fn route(&self, teller: Teller) {
+        // The former function is program code. Drop it without a lock.
+        let former = lock(&self.route).replace((unix_us(), teller));
+        drop(former);
+    }
+
+    /// Reads the counters, and records everything but the peers.
+    pub(super) fn look(&self, now: u64, image: &mut Image) {
+        // Drop these when no lock is held: with the last references the messages are freed.
+        let mut held: Vec<PeerCounts> = Vec::new();
+        let mut state = lock(&self.state);
+        let SocketWatchState { socket, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
+        held.reserve(peers.len() + unseen.len() + lingering.len());
+        // Remove a peer that has left again without a message: the owner never hears of it.
+        unseen.retain_mut(|known| {
+            held.push(known.look(now));
+            held.last().is_some_and(|counts| counts.connection.is_some())
+        });
+        lingering.retain_mut(|known| {
+            let counts = known.look(now);
+            let stays = counts.connection.as_ref().is_some_and(|connection| connection.has_pending());
+            held.push(counts);
+            if !stays {
+                past.add(&known.peer);
+            }
+            stays
+        });
+        let mut all = *past;
+        let (mut queued_out, mut queued_in) = (0, 0);
+        held.extend(peers.values_mut().map(|known| known.look(now)));
+        for known in peers.values().chain(&*unseen).chain(&*lingering) {
+            all.add(&known.peer);
+            queued_out += known.peer.queued_out;
+            queued_in += known.peer.queued_in;
+        }
+        socket.peers = (peers.len() + unseen.len() + lingering.len()) as u64;
+        (socket.messages_out, socket.bytes_out) = (all.messages_out, all.bytes_out);
+        (socket.messages_in, socket.bytes_in) = (all.messages_in, all.bytes_in);
+        (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
+        socket.dropped = all.dropped;
+        let counts = self.probe.counts();
+        (socket.unroutable, socket.out_of_turn) = (counts.unroutable, counts.out_of_turn);
+        socket.astray = counts.last_unroutable_id;
+        image.put(socket);
+        for endpoint in endpoints {
+            endpoint.socket = socket.id;
+            image.put(endpoint);
+        }
+    }
+
+    /// Records the program's description of its route.
+    pub(super) fn put_route(&self, image: &mut Image) {
+        let Some((since, teller)) = lock(&self.route).clone() else { return };
+        let mut route = teller();
+        (route.socket, route.since) = (self.id, since);
+        image.put(&route);
+    }
+
+    /// Records the peers with the counters of the last look.
+    pub(super) fn put_peers(&self, image: &mut Image) {
+        let mut state = lock(&self.state);
+        let SocketWatchState { socket, peers, unseen, lingering, .. } = &mut *state;
+        for known in peers.values_mut().chain(unseen).chain(lingering) {
+            known.peer.socket = socket.id;
+            image.put(&known.peer);
+        }
+    }
+}
+
+impl SocketReport for SocketWatch {
+    fn set_options(&self, options: &Options, subscriptions: usize) {
         let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
         let socket = &mut lock(&self.state).socket;
         socket.send_hwm = options.send_hwm.into();
@@ -171,14 +229,7 @@ impl SocketWatch {
         socket.subscriptions = subscriptions as u64;
     }
 
-    /// Sets the counters that the owner keeps for all of its pipes.
-    pub(crate) fn set_counters(&self, left: &Arc<PipesShared>) {
-        left.record_unroutable_ids();
-        lock(&self.state).left = Some(left.clone());
-    }
-
-    /// Adds an endpoint, before it is served. `name` is its name in events.
-    pub(crate) fn add_endpoint(&self, given: &str, name: &str, bound: bool) {
+    fn add_endpoint(&self, given: &str, name: &str, bound: bool) {
         let mut state = lock(&self.state);
         let SocketWatchState { socket, endpoints, .. } = &mut *state;
         let context = socket.context;
@@ -207,8 +258,7 @@ impl SocketWatch {
         }
     }
 
-    /// Sets the mechanism of a bound endpoint.
-    pub(crate) fn set_mechanism(&self, given: &str, mechanism: &str) {
+    fn set_mechanism(&self, given: &str, mechanism: &str) {
         let mut state = lock(&self.state);
         let bound = |endpoint: &&mut Endpoint| endpoint.bound && endpoint.given == given;
         if let Some(endpoint) = state.endpoints.iter_mut().find(bound) {
@@ -216,72 +266,66 @@ impl SocketWatch {
         }
     }
 
-    /// Removes all endpoints but these, which are identified by the texts that the program gave.
-    pub(crate) fn keep_endpoints(&self, is_there: impl Fn(&str, bool) -> bool) {
+    fn keep_endpoints(&self, is_there: &dyn Fn(&str, bool) -> bool) {
         lock(&self.state).endpoints.retain(|endpoint| is_there(&endpoint.given, endpoint.bound));
     }
 
-    /// Adds a peer that has connected, or that is being connected to.
-    pub(crate) fn add_peer(&self, peer: Peer, sight: PipeProbe) {
-        let mut state = lock(&self.state);
-        if let Some(connection) = &sight.connection {
-            let is_same = |known: &PeerWatch| {
-                known.sight.connection.as_ref().is_some_and(|other| other.ptr_eq(connection))
-            };
-            state.unseen.retain(|known| !is_same(known));
-        }
-        let id = peer.id as u32;
-        state.peers.insert(id, PeerWatch { peer, sight });
+    fn set_monitor_endpoint(&self, endpoint: &str) {
+        let context = {
+            let mut state = lock(&self.state);
+            state.socket.monitor = true;
+            state.monitor_endpoint = Some(endpoint.to_owned());
+            lock(&self.watch.monitors).push((state.socket.context, endpoint.to_owned()));
+            state.socket.context
+        };
+        // The program's end may have connected before the bind.
+        self.watch.sockets().iter().for_each(|socket| socket.mark_if_monitor(context, endpoint));
     }
 
-    /// Sets the endpoint that a pipe connects to, before its peer is known.
-    pub(crate) fn target(&self, id: PipeId, endpoint: &str) {
-        if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
-            endpoint.clone_into(&mut known.peer.endpoint);
-        }
+    fn add_peer(&self, peer: PeerReport, probe: PeerProbe) {
+        let mut state = lock(&self.state);
+        state.unseen.retain(|known| !known.probe.is_same(&probe));
+        let id = peer.id;
+        state.peers.insert(id, PeerWatch::new(id, peer, probe));
     }
 
-    /// Updates all facts about a peer except its counters.
-    pub(crate) fn update_peer(&self, peer: Peer) {
+    fn update_peer(&self, peer: PeerReport, reconnects: u64) {
         let mut state = lock(&self.state);
-        if let Some(known) = state.peers.get_mut(&(peer.id as u32)) {
+        state.socket.reconnects = reconnects;
+        if let Some(known) = state.peers.get_mut(&peer.id) {
             known.describe(peer);
         }
     }
 
-    /// Sets the number of reconnects, of all peers together.
-    pub(crate) fn set_reconnects(&self, reconnects: u64) {
-        lock(&self.state).socket.reconnects = reconnects;
-    }
-
-    /// Notes that a peer has left. There may still be unread messages from it.
-    pub(crate) fn mark_peer_ended(&self, id: PipeId) {
-        if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
-            known.peer.state = PeerState::Gone;
-        }
-    }
-
-    /// Removes a peer. `lost` is the total number of messages lost with peers.
-    pub(crate) fn remove_peer(&self, id: PipeId, lost: u64) {
+    fn remove_peer(&self, id: u64, lost: u64) {
         let mut state = lock(&self.state);
         state.socket.lost = lost;
-        if let Some(mut gone) = state.peers.remove(&id.0) {
-            let connection = gone.look(0);
+        if let Some(mut gone) = state.peers.remove(&id) {
+            let counts = gone.look(0);
             state.past.add(&gone.peer);
             drop(state);
-            drop(connection);
+            drop(counts);
         }
     }
 
-    /// Sets the function that describes the program's route. An earlier function is replaced.
-    pub(crate) fn route(&self, teller: Teller) {
-        // The former function is program code. Drop it without a lock.
-        let former = lock(&self.route).replace((unix_us(), teller));
-        drop(former);
+    fn add_unseen_peer(&self, peer: PeerReport, probe: PeerProbe) {
+        let id = UNSEEN | self.watch.next_id();
+        lock(&self.state).unseen.push(PeerWatch::new(id, peer, probe));
     }
 
-    /// Notes that the socket is closed, before its pipes are.
-    pub(crate) fn mark_closed(&self) {
+    fn mark_connected(&self, mut peer: PeerReport, again: bool) {
+        if let Some(known) = lock(&self.state).peers.get_mut(&peer.id) {
+            let Peer { reconnects, limit_in, limit_out, .. } = known.peer;
+            peer.reconnects = reconnects + u64::from(again);
+            (peer.limit_in, peer.limit_out) = (limit_in, limit_out);
+            if !known.peer.routing_id.is_empty() {
+                peer.routing_id = take(&mut known.peer.routing_id);
+            }
+            known.describe(peer);
+        }
+    }
+
+    fn mark_closed(&self) {
         let route = lock(&self.route).take();
         drop(route);
         let mut state = lock(&self.state);
@@ -303,106 +347,39 @@ impl SocketWatch {
         }
     }
 
-    // ---- reported by the I/O thread
-
-    /// Adds a peer that has connected. The owner notices it in its next call.
-    pub(crate) fn add_unseen_peer(&self, connection: &Connection, info: &PeerInfo, sight: PipeProbe) {
-        let mut peer = Peer::default();
-        info.describe(&mut peer);
-        peer.id = UNSEEN | self.watch.next_id();
-        peer.state = PeerState::Connected;
-        connection.options.mechanism.name().clone_into(&mut peer.mechanism);
-        peer.limit_in = connection.options.receive_hwm.into();
-        lock(&self.state).unseen.push(PeerWatch { peer, sight });
+    fn update_taps(&self) -> bool {
+        lock(&self.taps).update(self.taps())
     }
 
-    /// Notes that the peer of a pipe made by `connect` is connected; `again` for a reconnect.
-    pub(crate) fn mark_connected(&self, connection: &Connection, info: &PeerInfo, again: bool) {
-        let mut state = lock(&self.state);
-        if let Some(known) = connection.token().and_then(|token| state.peers.get_mut(&token)) {
-            info.describe(&mut known.peer);
-            known.peer.reconnects += u64::from(again);
-        }
+    fn tap_sending(&self, part: &[u8]) {
+        lock(&self.taps).add_sent(part);
     }
 
-    // ---- looks of the watch
-
-    /// Reads the counters, and records everything but the peers.
-    pub(super) fn look(&self, now: u64, image: &mut Image) {
-        // Drop these when no lock is held: with the last references the messages are freed.
-        let mut held: Vec<Arc<Connection>> = Vec::new();
-        let mut state = lock(&self.state);
-        let SocketWatchState { socket, left, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
-        held.reserve(peers.len() + unseen.len() + lingering.len());
-        // Remove a peer that has left again without a message: the owner never hears of it.
-        unseen.retain_mut(|known| {
-            let connection = known.look(now);
-            let stays = connection.is_some();
-            held.extend(connection);
-            stays
-        });
-        lingering.retain_mut(|known| {
-            let connection = known.look(now);
-            let stays = connection.as_ref().is_some_and(|connection| connection.has_pending());
-            held.extend(connection);
-            if !stays {
-                past.add(&known.peer);
-            }
-            stays
-        });
-        let mut all = *past;
-        let (mut queued_out, mut queued_in) = (0, 0);
-        held.extend(peers.values_mut().filter_map(|known| known.look(now)));
-        for known in peers.values().chain(&*unseen).chain(&*lingering) {
-            all.add(&known.peer);
-            queued_out += known.peer.queued_out;
-            queued_in += known.peer.queued_in;
-        }
-        socket.peers = (peers.len() + unseen.len() + lingering.len()) as u64;
-        (socket.messages_out, socket.bytes_out) = (all.messages_out, all.bytes_out);
-        (socket.messages_in, socket.bytes_in) = (all.messages_in, all.bytes_in);
-        (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
-        socket.dropped = all.dropped;
-        if let Some(left) = left {
-            socket.unroutable = left.unroutable();
-            socket.out_of_turn = left.out_of_turn();
-            socket.astray = left.last_unroutable_id();
-        }
-        image.put(socket);
-        for endpoint in endpoints {
-            endpoint.socket = socket.id;
-            image.put(endpoint);
-        }
+    fn tap_sent(&self, sent: Option<TappedPart>) {
+        lock(&self.taps).end_sent(self.id, sent);
     }
 
-    /// Records the program's description of its route.
-    pub(super) fn put_route(&self, image: &mut Image) {
-        let Some((since, teller)) = lock(&self.route).clone() else { return };
-        let mut route = teller();
-        (route.socket, route.since) = (self.id, since);
-        image.put(&route);
-    }
-
-    /// Records the peers with the counters of the last look.
-    pub(super) fn put_peers(&self, image: &mut Image) {
-        let mut state = lock(&self.state);
-        let SocketWatchState { socket, peers, unseen, lingering, .. } = &mut *state;
-        for known in peers.values_mut().chain(unseen).chain(lingering) {
-            known.peer.socket = socket.id;
-            image.put(&known.peer);
-        }
+    fn tap_received(&self, length: usize, bytes: &[u8], part: TappedPart) {
+        lock(&self.taps).add_received(self.id, length, bytes, part);
     }
 }
 
 impl PeerWatch {
-    fn connection(&self) -> Option<Arc<Connection>> {
-        self.sight.connection.as_ref()?.upgrade()
+    fn new(id: u64, peer: PeerReport, probe: PeerProbe) -> Self {
+        let mut known = PeerWatch { peer: Peer::default(), probe };
+        (known.peer.id, known.peer.connected_here) = (id, peer.connected_here);
+        known.describe(peer);
+        known
     }
 
     /// Copies everything but the counters from `peer`.
-    fn describe(&mut self, peer: Peer) {
+    fn describe(&mut self, peer: PeerReport) {
         let known = &mut self.peer;
-        known.state = peer.state;
+        known.state = match peer.state {
+            State::Connected => PeerState::Connected,
+            State::Gone => PeerState::Gone,
+            _ => PeerState::Connecting,
+        };
         known.since = peer.since.max(known.since);
         known.reconnects = peer.reconnects.max(known.reconnects);
         (known.limit_in, known.limit_out) = (peer.limit_in, peer.limit_out);
@@ -410,23 +387,21 @@ impl PeerWatch {
         if !peer.endpoint.is_empty() {
             known.endpoint = peer.endpoint;
         }
+        known.mechanism = peer.mechanism;
         (known.host, known.user_id, known.routing_id) = (peer.host, peer.user_id, peer.routing_id);
     }
 
-    /// Reads the counters. `now` is 0 for a last look. The caller must drop the connection when no
-    /// lock is held.
-    fn look(&mut self, now: u64) -> Option<Arc<Connection>> {
-        let connection = self.connection();
+    /// Reads the counters. `now` is 0 for a last look. The caller must drop them when no lock is
+    /// held.
+    fn look(&mut self, now: u64) -> PeerCounts {
+        let counts = self.probe.counts();
+        let (out, incoming) = (counts.outgoing, counts.incoming);
         let peer = &mut self.peer;
-        let mut out = self.sight.outgoing.as_ref().map(Probe::counts).unwrap_or_default();
-        let incoming = self.sight.incoming.as_ref().map(Probe::counts).unwrap_or_default();
-        if let Some(connection) = &connection {
-            add_followed(connection, &mut out);
-            peer.shared_memory = connection.shares_memory();
-            peer.round_trip_us = connection.round_trip_ns().div_ceil(1000);
+        if let Some(connection) = &counts.connection {
+            peer.shared_memory = connection.shares_memory;
+            peer.round_trip_us = connection.round_trip_us;
             if matches!(peer.state, PeerState::Connecting | PeerState::Connected) {
-                let linked = connection.is_linked();
-                peer.state = if linked { PeerState::Connected } else { PeerState::Connecting };
+                peer.state = if connection.is_linked { PeerState::Connected } else { PeerState::Connecting };
             }
         }
         // A counter may be lower for a moment while the connection changes its queue.
@@ -452,52 +427,38 @@ impl PeerWatch {
             }
             _ => {}
         }
-        match (connection.as_ref().is_some_and(|connection| connection.is_paused()), peer.full_in_since) {
+        let is_paused = counts.connection.as_ref().is_some_and(|connection| connection.is_paused);
+        match (is_paused, peer.full_in_since) {
             (true, 0) => peer.full_in_since = now,
             (false, _) => peer.full_in_since = 0,
             _ => {}
         }
-        connection
+        counts
     }
 }
 
-/// Adds the messages that go to the peer through a broadcast log.
-fn add_followed(connection: &Connection, counts: &mut ChainCounts) {
-    if let Some(progress) = connection.followed() {
-        let (messages, bytes) = progress.published();
-        counts.messages = counts.messages.wrapping_add(messages);
-        counts.bytes = counts.bytes.wrapping_add(bytes);
-        counts.queued += progress.pending_messages();
-        counts.queued_bytes += progress.pending_bytes();
-    }
-}
-
-impl Watcher for SocketWatch {
-    fn event(&self, code: u32, value: u64, ends: &Ends, about: &EventDetails<'_>) {
-        let now = unix_us();
-        let mut reason = about.reason(code, value);
-        if let Some(claim) = about.claim.filter(|claim| !claim.reason.is_empty()) {
-            let said = String::from_utf8_lossy(&claim.reason);
-            reason = if reason.is_empty() { said.into_owned() } else { format!("{reason}: {said}") };
-        }
+impl EventReport for SocketWatch {
+    fn event(&self, seen: &Observed<'_>) {
+        let (now, code, value) = (unix_us(), seen.event, seen.value);
+        let reason = seen.reason();
         let mut told = Event::default();
         (told.at, told.code, told.value) = (now, code, value);
         event_name(code).clone_into(&mut told.name);
-        (told.local, told.remote) = (ends.local().to_owned(), ends.remote().to_owned());
+        (told.local, told.remote) = (seen.local.to_owned(), seen.remote.to_owned());
         told.reason.clone_from(&reason);
         {
             let mut state = lock(&self.state);
             let SocketWatchState { socket, endpoints, .. } = &mut *state;
             told.socket = socket.id;
             match code {
-                monitor::CONNECT_FAILED => socket.failed_connects += 1,
+                event::CONNECT_FAILED => socket.failed_connects += 1,
                 event::HANDSHAKE_FAILED_NO_DETAIL
                 | event::HANDSHAKE_FAILED_PROTOCOL
                 | event::HANDSHAKE_FAILED_AUTH => socket.failed_handshakes += 1,
                 event::NAME if value != 0 => socket.names_away += 1,
                 _ => {}
             }
-            for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.name == **ends.name()) {
+            for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.name == seen.endpoint) {
                 heed(endpoint, code, value, &reason, now);
             }
         }
@@ -544,11 +505,11 @@ fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) 
         event::CONNECT_DELAYED => endpoint.state = EndpointState::Connecting,
         event::CONNECTED => endpoint.state = EndpointState::Handshaking,
         event::CONNECT_RETRIED => endpoint.state = EndpointState::Waiting,
-        monitor::CONNECT_FAILED => {
+        event::CONNECT_FAILED => {
             fail(endpoint);
             endpoint.state = EndpointState::Stopped;
         }
-        monitor::LOST => {
+        event::LOST => {
             fail(endpoint);
             endpoint.state = EndpointState::Stopped;
         }
