@@ -15,6 +15,7 @@
 mod directory;
 mod policy;
 mod reload;
+#[cfg_attr(not(unix), path = "report/absent.rs")]
 mod report;
 mod spare;
 

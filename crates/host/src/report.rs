@@ -19,10 +19,8 @@
 
 mod program;
 mod sampler;
-#[cfg_attr(not(unix), path = "report/server/absent.rs")]
 mod server;
 mod socket;
-#[cfg_attr(not(unix), allow(dead_code))]
 mod tap;
 
 use std::any::Any;
@@ -102,8 +100,7 @@ struct ContextWatch {
 /// Starts to report a context.
 ///
 /// # Errors
-/// A system error, if the thread cannot be started; `Unsupported` on systems without the file of
-/// counters.
+/// A system error, if the thread cannot be started.
 pub(crate) fn open(io_threads: usize, max_sockets: usize) -> io::Result<Arc<dyn ContextReport>> {
     let mut place = lock(&WATCH);
     let watch = match &*place {
@@ -217,12 +214,8 @@ impl Watch {
             // Block signals: a write beyond RLIMIT_FSIZE must return an error, not raise SIGXFSZ.
             let _own = thread::OwnThread::new();
             let mut looks = Sampler::new(&watched);
-            let outcome = looks.begin(&watched);
-            let ends = outcome.is_err();
-            let _ = begun.send(outcome);
-            if ends {
-                return;
-            }
+            looks.begin(&watched);
+            let _ = begun.send(());
             loop {
                 let pause = looks.sample(&watched);
                 if watched.wait(pause) {
@@ -232,7 +225,7 @@ impl Watch {
         })?;
         // Wait for the answer, because a starting thread takes the dynamic loader's lock, which the
         // thread that ends it may hold. Without an answer the thread has panicked.
-        begins.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+        begins.recv().map_err(|_| io::ErrorKind::Other)?;
         lock(&watch.inner).thread = Some(thread);
         Ok(watch)
     }
@@ -265,14 +258,12 @@ impl Watch {
     }
 
     /// Adds a tap for a tool. The owners of the sockets learn of it in their next call.
-    #[cfg_attr(not(unix), allow(dead_code))]
     fn begin_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).push(tap.clone());
         self.notify_taps_changed(tap);
     }
 
     /// Removes a tap whose tool has gone.
-    #[cfg_attr(not(unix), allow(dead_code))]
     fn end_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).retain(|other| !Arc::ptr_eq(other, tap));
         self.notify_taps_changed(tap);

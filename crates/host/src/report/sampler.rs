@@ -49,17 +49,9 @@ impl Sampler {
     }
 
     /// Creates the file and the control socket. A failure is reported.
-    ///
-    /// # Errors
-    /// `Unsupported` on systems without the file.
-    pub(super) fn begin(&mut self, watch: &Arc<Watch>) -> io::Result<()> {
-        match self.open(watch) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(error),
-            Err(error) => {
-                self.report(&error);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+    pub(super) fn begin(&mut self, watch: &Arc<Watch>) {
+        if let Err(error) = self.open(watch) {
+            self.report(&error);
         }
     }
 
