@@ -1,50 +1,69 @@
-//! Events of a socket: their numbers, as in `zmq.h`, and their reasons in words.
+//! Events of a socket: their numbers, as in `zmq.h`, and their names and reasons in words.
 
 use std::io;
 
-/// A connect has succeeded.
-pub const CONNECTED: u32 = 0x1;
-/// A connect is in progress.
-pub const CONNECT_DELAYED: u32 = 0x2;
-/// The next attempt to connect follows after a pause.
-pub const CONNECT_RETRIED: u32 = 0x4;
-/// An endpoint is bound.
-pub const LISTENING: u32 = 0x8;
-/// An endpoint cannot be bound.
-pub const BIND_FAILED: u32 = 0x10;
-/// A peer has connected.
-pub const ACCEPTED: u32 = 0x20;
-/// A peer cannot be accepted.
-pub const ACCEPT_FAILED: u32 = 0x40;
-/// A descriptor is closed.
-pub const CLOSED: u32 = 0x80;
-const CLOSE_FAILED: u32 = 0x100;
-/// A session has ended.
-pub const DISCONNECTED: u32 = 0x200;
-/// No further events come.
-pub const MONITOR_STOPPED: u32 = 0x400;
-/// A handshake has failed, with this errno.
-pub const HANDSHAKE_FAILED_NO_DETAIL: u32 = 0x800;
-/// A handshake has succeeded.
-pub const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
-/// A handshake has violated a protocol.
-pub const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
-/// The authentication handler has refused a peer.
-pub const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
-/// Numbers of queued messages.
-pub const PIPES_STATS: u32 = 0x10000;
-/// Our own, for version 3: a peer may not use a topic.
-pub const TOPIC_REFUSED: u32 = 0x1000_0000;
-/// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
-pub const NAME: u32 = 0x2000_0000;
-/// Our own events.
-pub const OWN: u32 = 0x3000_0000;
-/// For observers only: an attempt to connect has failed, with this errno.
-pub const CONNECT_FAILED: u32 = 1 << 31;
-/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost.
-/// The value is an errno, 0 if the peer has closed the connection, or a ZMQ_PROTOCOL_ERROR of
-/// `zmq.h` (0x1000_0000 and more).
-pub const LOST: u32 = 1 << 30;
+/// Declares events: number, and name in words.
+macro_rules! events {
+    ($( $(#[$about:meta])* $event:ident = $number:literal $name:literal, )*) => {
+        $( $(#[$about])* pub const $event: u32 = $number; )*
+
+        /// Returns the name of an event in words.
+        pub fn name(event: u32) -> &'static str {
+            match event {
+                $( $event => $name, )*
+                _ => "event",
+            }
+        }
+    };
+}
+
+events! {
+    /// A connect has succeeded.
+    CONNECTED = 0x1 "connected",
+    /// A connect is in progress.
+    CONNECT_DELAYED = 0x2 "connecting",
+    /// The next attempt to connect follows after a pause.
+    CONNECT_RETRIED = 0x4 "reconnecting",
+    /// An endpoint is bound.
+    LISTENING = 0x8 "listening",
+    /// An endpoint cannot be bound.
+    BIND_FAILED = 0x10 "bind failed",
+    /// A peer has connected.
+    ACCEPTED = 0x20 "accepted",
+    /// A peer cannot be accepted.
+    ACCEPT_FAILED = 0x40 "accept failed",
+    /// A descriptor is closed.
+    CLOSED = 0x80 "closed",
+    /// A descriptor cannot be closed. We never emit this event.
+    CLOSE_FAILED = 0x100 "close failed",
+    /// A session has ended.
+    DISCONNECTED = 0x200 "disconnected",
+    /// No further events come.
+    MONITOR_STOPPED = 0x400 "monitoring stopped",
+    /// A handshake has failed, with this errno.
+    HANDSHAKE_FAILED_NO_DETAIL = 0x800 "handshake failed",
+    /// A handshake has succeeded.
+    HANDSHAKE_SUCCEEDED = 0x1000 "handshake succeeded",
+    /// A handshake has violated a protocol.
+    HANDSHAKE_FAILED_PROTOCOL = 0x2000 "handshake failed",
+    /// The authentication handler has refused a peer.
+    HANDSHAKE_FAILED_AUTH = 0x4000 "handshake failed",
+    /// Numbers of queued messages.
+    PIPES_STATS = 0x1_0000 "queues",
+    /// Our own, for version 3: a peer may not use a topic.
+    TOPIC_REFUSED = 0x1000_0000 "topic refused",
+    /// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
+    NAME = 0x2000_0000 "name",
+    /// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection in use is lost. The
+    /// value is an errno, 0 if the peer has closed the connection, or a ZMQ_PROTOCOL_ERROR of
+    /// `zmq.h` (0x1000_0000 and more).
+    LOST = 0x4000_0000 "lost",
+    /// For observers only: an attempt to connect has failed, with this errno.
+    CONNECT_FAILED = 0x8000_0000 "connect failed",
+}
+
+/// Our own events of a monitor.
+pub const OWN: u32 = TOPIC_REFUSED | NAME;
 
 /// Returns the reason of an event from its value; empty if the value is not a reason.
 pub fn reason(event: u32, value: u64) -> String {

@@ -41,7 +41,7 @@ pub mod tap;
 pub use absent::{ObservedProcess, folders, processes, processes_in, processes_of, read, read_of};
 #[cfg(unix)]
 pub use discovery::{ObservedProcess, folders, processes, processes_in, processes_of};
-pub use event_text::{CONNECT_FAILED, LOST, event_name};
+pub use event_text::{CONNECT_FAILED, LOST};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{

@@ -15,7 +15,6 @@ use tautline_core::host::{
 use tautline_io::clock::unix_us;
 use tautline_observe::{
     self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
-    event_name,
 };
 use tautline_proto::zap;
 use tautline_queue::sync::{Arc, Mutex, lock};
@@ -443,7 +442,7 @@ impl EventReport for SocketWatch {
         let reason = seen.reason();
         let mut told = Event::default();
         (told.at, told.code, told.value) = (now, code, value);
-        event_name(code).clone_into(&mut told.name);
+        event::name(code).clone_into(&mut told.name);
         (told.local, told.remote) = (seen.local.to_owned(), seen.remote.to_owned());
         told.reason.clone_from(&reason);
         {
