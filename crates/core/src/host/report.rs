@@ -41,11 +41,8 @@ pub trait SocketReport: EventReport + Any {
     fn set_options(&self, options: &Options, subscriptions: usize);
 
     /// Adds an endpoint, before it is served. `given` is the text of the program, `name` the name
-    /// in events.
-    fn add_endpoint(&self, given: &str, name: &str, bound: bool);
-
-    /// Sets the mechanism of a bound endpoint.
-    fn set_mechanism(&self, given: &str, mechanism: &str);
+    /// in events, and `mechanism` the one of a bound endpoint for streams.
+    fn add_endpoint(&self, given: &str, name: &str, bound: bool, mechanism: &str);
 
     /// Removes the endpoints for whose given text and `bound` the function returns false.
     fn keep_endpoints(&self, is_there: &dyn Fn(&str, bool) -> bool);

@@ -183,16 +183,12 @@ impl SocketPipes {
         (peer.messages_in, peer.bytes_in) = (traffic.messages_in, traffic.bytes_in);
         (peer.queued_out, peer.queued_in) = (pipe.outgoing.queued(), pipe.incoming.queued());
         peer.dropped = pipe.outgoing.dropped();
-        if let Store::Queue(writer) = &pipe.outgoing.store {
-            let counts = writer.probe().counts();
-            (peer.full, peer.queued_out_bytes) = (counts.full, counts.queued_bytes);
-        }
-        if let Store::Queue(reader) = &pipe.incoming.store {
-            peer.queued_in_bytes = reader.probe().counts().queued_bytes;
-        }
-        if let Some(connection) = pipe.connection() {
-            peer.shared_memory = connection.shares_memory();
-            peer.round_trip_us = connection.round_trip_ns().div_ceil(1000);
+        let PeerCounts { outgoing, incoming, connection } = self.probe(id)?.counts();
+        (peer.full, peer.queued_out_bytes) = (outgoing.full, outgoing.queued_bytes);
+        peer.queued_in_bytes = incoming.queued_bytes;
+        if let Some(connection) = connection {
+            peer.shared_memory = connection.shares_memory;
+            peer.round_trip_us = connection.round_trip_us;
         }
         Some(peer)
     }

@@ -19,17 +19,18 @@ impl Socket {
         }
     }
 
-    /// Reports an endpoint that is about to be served, by this name.
-    pub(super) fn show_endpoint(&self, given: &str, name: &str, bound: bool) {
+    /// Reports an endpoint that is about to be served, by this name. `mechanism` is empty, unless
+    /// the endpoint accepts streams.
+    pub(super) fn show_endpoint(&self, given: &str, name: &str, bound: bool, mechanism: &str) {
         if let Some(report) = &self.report {
-            report.add_endpoint(given, name, bound);
+            report.add_endpoint(given, name, bound, mechanism);
         }
     }
 
     /// Reports a connected endpoint. Events use its canonical text.
     pub(super) fn show_connected(&self, given: &str, endpoint: &Endpoint) {
         if let Some(report) = &self.report {
-            report.add_endpoint(given, &endpoint.to_string(), false);
+            report.add_endpoint(given, &endpoint.to_string(), false, "");
         }
     }
 

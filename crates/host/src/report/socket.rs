@@ -38,6 +38,7 @@ pub(super) struct SocketWatch {
 /// Describes the program's route. Called by the watch, without a lock.
 type Teller = std::sync::Arc<dyn Fn() -> Route + Send + Sync>;
 
+#[derive(Default)]
 struct SocketWatchState {
     socket: Socket,
     endpoints: Vec<Endpoint>,
@@ -47,28 +48,17 @@ struct SocketWatchState {
     /// Peers of a closed socket that still has messages for them.
     lingering: Vec<PeerWatch>,
     /// The counters of former peers.
-    past: Past,
+    past: Totals,
     /// Endpoint on which it sends the events of a monitor, if it is the library's end of one.
     monitor_endpoint: Option<String>,
 }
 
-#[derive(Default, Clone, Copy)]
-struct Past {
-    messages_out: u64,
-    bytes_out: u64,
-    messages_in: u64,
-    bytes_in: u64,
-    dropped: u64,
-}
+/// Counters of peers together: messages and bytes out, messages and bytes in, dropped messages.
+type Totals = [u64; 5];
 
-impl Past {
-    fn add(&mut self, peer: &Peer) {
-        self.messages_out += peer.messages_out;
-        self.bytes_out += peer.bytes_out;
-        self.messages_in += peer.messages_in;
-        self.bytes_in += peer.bytes_in;
-        self.dropped += peer.dropped;
-    }
+fn add(totals: &mut Totals, peer: &Peer) {
+    let counts = [peer.messages_out, peer.bytes_out, peer.messages_in, peer.bytes_in, peer.dropped];
+    totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
 }
 
 /// A peer, and the access to its counters.
@@ -85,23 +75,8 @@ fn is_zap(endpoint: &Endpoint) -> bool {
 impl SocketWatch {
     pub(super) fn new(watch: Arc<Watch>, socket: Socket, probe: SocketProbe) -> Self {
         let id = socket.id;
-        let state = SocketWatchState {
-            socket,
-            endpoints: Vec::new(),
-            peers: HashMap::new(),
-            unseen: Vec::new(),
-            lingering: Vec::new(),
-            past: Past::default(),
-            monitor_endpoint: None,
-        };
-        SocketWatch {
-            watch,
-            id,
-            probe,
-            state: Mutex::new(state),
-            taps: Mutex::default(),
-            route: Mutex::default(),
-        }
+        let state = Mutex::new(SocketWatchState { socket, ..SocketWatchState::default() });
+        SocketWatch { watch, id, probe, state, taps: Mutex::default(), route: Mutex::default() }
     }
 
     /// The taps that concern this socket.
@@ -161,7 +136,7 @@ impl SocketWatch {
             let stays = counts.connection.as_ref().is_some_and(|connection| connection.has_pending());
             held.push(counts);
             if !stays {
-                past.add(&known.peer);
+                add(past, &known.peer);
             }
             stays
         });
@@ -169,15 +144,13 @@ impl SocketWatch {
         let (mut queued_out, mut queued_in) = (0, 0);
         held.extend(peers.values_mut().map(|known| known.look(now)));
         for known in peers.values().chain(&*unseen).chain(&*lingering) {
-            all.add(&known.peer);
+            add(&mut all, &known.peer);
             queued_out += known.peer.queued_out;
             queued_in += known.peer.queued_in;
         }
         socket.peers = (peers.len() + unseen.len() + lingering.len()) as u64;
-        (socket.messages_out, socket.bytes_out) = (all.messages_out, all.bytes_out);
-        (socket.messages_in, socket.bytes_in) = (all.messages_in, all.bytes_in);
+        [socket.messages_out, socket.bytes_out, socket.messages_in, socket.bytes_in, socket.dropped] = all;
         (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
-        socket.dropped = all.dropped;
         let counts = self.probe.counts();
         (socket.unroutable, socket.out_of_turn) = (counts.unroutable, counts.out_of_turn);
         socket.astray = counts.last_unroutable_id;
@@ -228,7 +201,7 @@ impl SocketReport for SocketWatch {
         socket.subscriptions = subscriptions as u64;
     }
 
-    fn add_endpoint(&self, given: &str, name: &str, bound: bool) {
+    fn add_endpoint(&self, given: &str, name: &str, bound: bool, mechanism: &str) {
         let mut state = lock(&self.state);
         let SocketWatchState { socket, endpoints, .. } = &mut *state;
         let context = socket.context;
@@ -244,6 +217,7 @@ impl SocketReport for SocketWatch {
             (false, false) => EndpointState::Connecting,
         };
         (endpoint.given, endpoint.name) = (given.to_owned(), name.to_owned());
+        mechanism.clone_into(&mut endpoint.mechanism);
         let ends_taps = is_zap(&endpoint);
         endpoints.push(endpoint);
         drop(state);
@@ -254,14 +228,6 @@ impl SocketReport for SocketWatch {
         let tells = !bound && lock(&self.watch.monitors).iter().any(is_this);
         if tells {
             self.mark_if_monitor(context, name);
-        }
-    }
-
-    fn set_mechanism(&self, given: &str, mechanism: &str) {
-        let mut state = lock(&self.state);
-        let bound = |endpoint: &&mut Endpoint| endpoint.bound && endpoint.given == given;
-        if let Some(endpoint) = state.endpoints.iter_mut().find(bound) {
-            mechanism.clone_into(&mut endpoint.mechanism);
         }
     }
 
@@ -301,7 +267,7 @@ impl SocketReport for SocketWatch {
         state.socket.lost = lost;
         if let Some(mut gone) = state.peers.remove(&id) {
             let counts = gone.look(0);
-            state.past.add(&gone.peer);
+            add(&mut state.past, &gone.peer);
             drop(state);
             drop(counts);
         }
@@ -504,11 +470,7 @@ fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) 
         event::CONNECT_DELAYED => endpoint.state = EndpointState::Connecting,
         event::CONNECTED => endpoint.state = EndpointState::Handshaking,
         event::CONNECT_RETRIED => endpoint.state = EndpointState::Waiting,
-        event::CONNECT_FAILED => {
-            fail(endpoint);
-            endpoint.state = EndpointState::Stopped;
-        }
-        event::LOST => {
+        event::CONNECT_FAILED | event::LOST => {
             fail(endpoint);
             endpoint.state = EndpointState::Stopped;
         }
