@@ -26,15 +26,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tautline-queue",
             "tautline-timing",
             "tautline-config",
-            "tautline-observe",
         ],
     ),
     (
         "crates/host",
         &[
+            "tautline-config",
             "tautline-core",
             "tautline-io",
             "tautline-names",
+            "tautline-observe",
             "tautline-policy",
             "tautline-proto",
             "tautline-queue",

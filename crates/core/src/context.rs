@@ -14,11 +14,10 @@ use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::host::{Admission, Allowed, Call, CallRequest, Denied, Host, Resolve};
+use crate::host::{Admission, Allowed, Call, CallRequest, ContextReport, Denied, Host, Resolve};
 use crate::idle;
 use crate::options::{CommonOptions, ContextDefaults, Options};
 use crate::transport::{self, ResolvedAddress};
-use crate::watch::{self, ContextWatch};
 use crate::zap::ZapRegistry;
 use inproc_names::InprocNames;
 pub(crate) use services::{bound_inproc_names, resolver};
@@ -65,8 +64,8 @@ struct Inner {
     recent_options: Mutex<VecDeque<(Weak<Options>, Weak<CommonOptions>)>>,
     /// The endpoint that was connected last.
     connected: Mutex<Arc<str>>,
-    /// State that an observer sees, if the context is observed.
-    watch: OnceLock<Arc<ContextWatch>>,
+    /// The report for tools, if the context is observed.
+    report: OnceLock<Arc<dyn ContextReport>>,
     /// The policy of its sockets, if there is one.
     admission: OnceLock<Arc<dyn Admission>>,
     /// The resolver of names, if there is one.
@@ -147,8 +146,8 @@ pub(crate) fn check_policy(
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(watch) = self.watch.get() {
-            watch.end();
+        if let Some(report) = self.report.get() {
+            report.end();
         }
         // A forked child does not have these threads. Their handles may have the same numbers as
         // threads that the child has started since, which would be detached.
@@ -173,9 +172,9 @@ impl std::fmt::Debug for Context {
 
 impl Context {
     /// Creates a context without the services of a host. Its threads start with the first socket.
-    /// The first context of the process reads TAUT_SPIN_US, TAUT_IPC_MEMORY, TAUT_OBSERVE and
-    /// TAUT_NAME from the environment, on the calling thread. The program may change the
-    /// environment, so other threads must not read it.
+    /// The first context of the process reads TAUT_SPIN_US and TAUT_IPC_MEMORY from the
+    /// environment, on the calling thread. The program may change the environment, so other threads
+    /// must not read it.
     pub fn new() -> Context {
         Context::with(Host::default())
     }
@@ -186,7 +185,7 @@ impl Context {
         idle::spin_us();
         transport::read_environment();
         fork::start_counting();
-        let asked = watch::read_environment();
+        let is_observed = host.is_observed;
         let admission = host.admission.clone().map(OnceLock::from).unwrap_or_default();
         let resolver = host.resolve.clone().map(OnceLock::from).unwrap_or_default();
         let context = Context(Arc::new(Inner {
@@ -201,12 +200,12 @@ impl Context {
             newest_options: Mutex::default(),
             recent_options: Mutex::default(),
             connected: Mutex::default(),
-            watch: OnceLock::new(),
+            report: OnceLock::new(),
             admission,
             resolver,
             host,
         }));
-        if asked {
+        if is_observed {
             // If observation fails, the program runs without it.
             let _ = context.observe();
         }
@@ -219,28 +218,30 @@ impl Context {
     /// written, the library reports that once on standard error, and tries again.
     ///
     /// # Errors
-    /// A system error, if no thread can be started; [`Error::NotSupported`] on systems without it.
+    /// A system error, if no thread can be started; [`Error::NotSupported`] on systems without it,
+    /// and for a context without a host.
     pub fn observe(&self) -> Result<(), Error> {
-        if self.0.watch.get().is_some() {
+        if self.report().is_some() {
             return Ok(());
         }
+        let open = self.0.host.open_report.ok_or(Error::NotSupported)?;
         let (io_threads, max_sockets) = {
             let settings = lock(&self.0.settings);
             (settings.io_threads(), settings.max_sockets())
         };
-        let watch = ContextWatch::begin(io_threads, max_sockets).map_err(|error| match error.kind() {
+        let report = open(io_threads, max_sockets).map_err(|error| match error.kind() {
             ErrorKind::Unsupported => Error::NotSupported,
             _ => error.into(),
         })?;
-        if let Err(second) = self.0.watch.set(watch) {
+        if let Err(second) = self.0.report.set(report) {
             second.end();
         }
         Ok(())
     }
 
-    /// State that an observer sees, if the context is observed.
-    pub(crate) fn watch(&self) -> Option<&Arc<ContextWatch>> {
-        self.0.watch.get()
+    /// The report for tools, if the context is observed.
+    pub(crate) fn report(&self) -> Option<&Arc<dyn ContextReport>> {
+        self.0.report.get()
     }
 
     /// Sets a context option, zmq_ctx_set(3).
@@ -250,7 +251,7 @@ impl Context {
     pub fn set(&self, option: i32, value: i32) -> Result<(), Error> {
         match (option, value) {
             (settings::TAUTLINE_OBSERVE, 1) => return self.observe(),
-            (settings::TAUTLINE_OBSERVE, 0) if self.watch().is_none() => return Ok(()),
+            (settings::TAUTLINE_OBSERVE, 0) if self.report().is_none() => return Ok(()),
             _ => {}
         }
         lock(&self.0.settings).set(option, value)
@@ -262,7 +263,7 @@ impl Context {
     /// [`Error::Invalid`] for an option that is unknown or cannot be read.
     pub fn get(&self, option: i32) -> Result<i32, Error> {
         if option == settings::TAUTLINE_OBSERVE {
-            return Ok(self.watch().is_some().into());
+            return Ok(self.report().is_some().into());
         }
         lock(&self.0.settings).get(option)
     }
@@ -484,8 +485,8 @@ impl Context {
             return Ok(());
         }
         self.shutdown()?;
-        if let Some(watch) = self.watch() {
-            watch.mark_terminating();
+        if let Some(report) = self.report() {
+            report.mark_terminating();
         }
         let deadline = patience.and_then(|time| Instant::now().checked_add(time));
         let all_sent = self.wait_for_tickets(deadline)?;
@@ -498,8 +499,8 @@ impl Context {
         }
         let drivers = lock(&self.0.state).drivers.take();
         drivers.into_iter().flatten().for_each(IoThread::stop);
-        if let Some(watch) = self.watch() {
-            watch.end();
+        if let Some(report) = self.report() {
+            report.end();
         }
         if all_sent { Ok(()) } else { Err(Error::Again) }
     }

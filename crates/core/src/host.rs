@@ -1,12 +1,13 @@
-//! The services of a host, which a context asks: [`Admission`] for its policy, [`Resolve`] for the
-//! endpoints of names.
+//! The services of a host for a context: [`Admission`] is its policy, [`Resolve`] finds the
+//! endpoints of names, and [`ContextReport`] shows its state to tools.
 //!
-//! The crate `tautline-host` implements the traits. The engine asks them at a bind, a connect, a
-//! handshake or a subscription, and never for a message. [`Host`] has the services that are in
-//! force from the start, and the functions that open others.
+//! The crate `tautline-host` implements the traits. The engine calls them at a bind, a connect, a
+//! handshake, a subscription or another rare change, and for a message only if a tool wants a copy.
+//! [`Host`] has the services that are in force from the start, and the functions that open others.
 
 mod admission;
 mod proof;
+mod report;
 mod resolve;
 pub(crate) mod topics;
 
@@ -16,6 +17,10 @@ pub use admission::{
 };
 pub(crate) use admission::{Allowed, Call, is_secure};
 pub use proof::Proof;
+pub use report::{
+    ConnectionCounts, ContextReport, EventReport, Observed, OpenReport, PeerCounts, PeerProbe, PeerReport,
+    PeerState, SocketCounts, SocketProbe, SocketReport, TappedPart,
+};
 pub use resolve::{NameEntry, NameFollower, NameRegistration, Resolve, may_be_named};
 pub use topics::{AllowedTopics, TopicAction};
 
@@ -34,6 +39,10 @@ pub struct Host {
     pub resolve: Option<Arc<dyn Resolve>>,
     /// Opens another resolver. `None`: the library was built without names.
     pub open_names: Option<OpenNames>,
+    /// Starts to report a context.
+    pub open_report: Option<OpenReport>,
+    /// True if the context is reported from the start.
+    pub is_observed: bool,
 }
 
 /// Opens a policy by its name or path. Reports a fault of the policy on standard error.

@@ -43,7 +43,6 @@ mod socket;
 mod transport;
 mod version;
 mod wait;
-mod watch;
 mod zap;
 
 use tautline_config::{endpoint, error, options};
@@ -51,11 +50,11 @@ use tautline_config::{endpoint, error, options};
 pub use context::Context;
 pub use host::TopicAction;
 pub use monitor::{CONNECT_FAILED, LOST, Observed, Observer};
-pub use pipe::Cork;
+pub use pipe::{Cork, PeerReport, PeerState};
 pub use shared::{SharedGuard, SharedSocket, wait_in_turns};
 pub use socket::{
     Closer, Flags, Socket, TopicAuthorizer, TopicRequest, WaitMode, WaitState, WaitStep, authorize_topics,
-    endpoint_fault, show_route,
+    endpoint_fault,
 };
 #[doc(hidden)]
 pub use tautline_config::endpoint::assert_valid as assert_endpoint;
@@ -66,7 +65,6 @@ pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
 pub use tautline_mem::reserve::{ReserveAllocator, is_short as is_memory_short};
-pub use tautline_observe::{Peer as PeerReport, PeerState, Route as RouteReport};
 pub use tautline_proto::{Secret, SocketType, TlsFault, public_key, z85};
 pub use tautline_queue::message::{self, Message, Metadata};
 pub use version::version;

@@ -4,35 +4,11 @@
 //! into messages. Without a listener an event costs one load.
 
 use std::sync::Arc;
-use tautline_observe::event_reason;
+pub(crate) use tautline_config::event;
+pub use tautline_config::event::{CONNECT_FAILED, LOST};
 use tautline_queue::sync::atomic::AtomicU32;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Mutex, lock};
-
-/// The numbers of the events, as in `zmq.h`.
-pub(crate) mod event {
-    pub(crate) const CONNECTED: u32 = 0x1;
-    pub(crate) const CONNECT_DELAYED: u32 = 0x2;
-    pub(crate) const CONNECT_RETRIED: u32 = 0x4;
-    pub(crate) const LISTENING: u32 = 0x8;
-    pub(crate) const BIND_FAILED: u32 = 0x10;
-    pub(crate) const ACCEPTED: u32 = 0x20;
-    pub(crate) const ACCEPT_FAILED: u32 = 0x40;
-    pub(crate) const CLOSED: u32 = 0x80;
-    pub(crate) const DISCONNECTED: u32 = 0x200;
-    pub(crate) const MONITOR_STOPPED: u32 = 0x400;
-    pub(crate) const HANDSHAKE_FAILED_NO_DETAIL: u32 = 0x800;
-    pub(crate) const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
-    pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
-    pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
-    pub(crate) const PIPES_STATS: u32 = 0x10000;
-    /// Our own, for version 3: a peer may not use a topic.
-    pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
-    /// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
-    pub(crate) const NAME: u32 = 0x2000_0000;
-    /// Our own events.
-    pub(crate) const OWN: u32 = 0x3000_0000;
-}
 
 /// The two ends of a connection, as endpoints. Each may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -104,7 +80,7 @@ impl EventDetails<'_> {
     /// Returns the reason of an event with this value in words. Empty if there is no reason.
     pub(crate) fn reason(&self, event: u32, value: u64) -> String {
         let (cause, value) = self.cause.unwrap_or((event, value));
-        let mut reason = event_reason(cause, value);
+        let mut reason = event::reason(cause, value);
         if !self.why.is_empty() {
             reason.push_str(if reason.is_empty() { "" } else { ": " });
             reason.push_str(self.why);
@@ -146,31 +122,41 @@ pub struct Observed<'a> {
     pub local: &'a str,
     /// The peer's end. May be empty.
     pub remote: &'a str,
+    /// The endpoint that the program has bound or connected.
+    pub endpoint: &'a str,
+    about: &'a EventDetails<'a>,
+}
+
+impl Observed<'_> {
+    /// Returns the reason of the event in words, with the reply of an authentication handler. Empty
+    /// if there is no reason.
+    pub fn reason(&self) -> String {
+        let mut reason = self.about.reason(self.event, self.value);
+        if let Some(claim) = self.about.claim.filter(|claim| !claim.reason.is_empty()) {
+            reason.push_str(if reason.is_empty() { "" } else { ": " });
+            reason.push_str(&String::from_utf8_lossy(&claim.reason));
+        }
+        reason
+    }
 }
 
 /// Receives all events except queue statistics, to show them outside the process. Called by any
 /// thread, which may hold locks of the engine: it must neither wait nor call the socket.
-pub(crate) trait Watcher: Send + Sync {
-    /// Handles `event`, on this connection. `value` is the first value of the event.
-    fn event(&self, event: u32, value: u64, ends: &Ends, about: &EventDetails<'_>);
+pub trait EventReport: Send + Sync {
+    /// Handles an event.
+    fn event(&self, event: &Observed<'_>);
 }
 
 /// Receives events in addition to any monitor, for logs. Called by I/O threads and by the socket's
 /// own thread, which hold locks of the engine: it must neither wait nor call the socket.
 pub type Observer = dyn Fn(&Observed<'_>) + Send + Sync;
 
-/// For observers only: an attempt to connect has failed, with this errno.
-pub const CONNECT_FAILED: u32 = 1 << 31;
-/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost.
-/// The value is an errno, 0 if the peer has closed the connection, or a ZMQ_PROTOCOL_ERROR of
-/// `zmq.h` (0x1000_0000 and more).
-pub const LOST: u32 = 1 << 30;
 const OWN: u32 = CONNECT_FAILED | LOST;
 /// Events for an observer.
 const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);
 
-/// Events for a watcher.
-const SHOWN: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
+/// Events for a report.
+const REPORTED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
 
 /// Distributor of a socket's events.
 #[derive(Default)]
@@ -189,7 +175,7 @@ struct Listeners {
     /// Events that the monitor wants.
     wanted: u32,
     observer: Option<Arc<Observer>>,
-    watcher: Option<Arc<dyn Watcher>>,
+    report: Option<Arc<dyn EventReport>>,
 }
 
 impl EventDispatcher {
@@ -224,6 +210,9 @@ impl EventDispatcher {
 
     #[cold]
     fn dispatch(&self, event: u32, values: &[u64], ends: &Ends, about: &EventDetails<'_>) {
+        let value = values.first().copied().unwrap_or(0);
+        let (local, remote) = (ends.local(), ends.remote());
+        let observed = Observed { event, value, local, remote, endpoint: ends.name(), about };
         let observer = {
             let mut listeners = lock(&self.listeners);
             let Some(listeners) = &mut *listeners else { return };
@@ -232,10 +221,10 @@ impl EventDispatcher {
             {
                 monitor.report_event(event, values, ends, about);
             }
-            if SHOWN & event != 0
-                && let Some(watcher) = &listeners.watcher
+            if REPORTED & event != 0
+                && let Some(report) = &listeners.report
             {
-                watcher.event(event, values.first().copied().unwrap_or(0), ends, about);
+                report.event(&observed);
             }
             listeners.observer.clone()
         };
@@ -243,8 +232,7 @@ impl EventDispatcher {
         if OBSERVED & event != 0
             && let Some(observer) = observer
         {
-            let value = values.first().copied().unwrap_or(0);
-            observer(&Observed { event, value, local: ends.local(), remote: ends.remote() });
+            observer(&observed);
         }
     }
 
@@ -285,18 +273,18 @@ impl EventDispatcher {
         self.adjust(listeners);
     }
 
-    /// Sends events also to `watcher` from now on.
-    pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) {
+    /// Sends events also to `report` from now on.
+    pub(crate) fn report_to(&self, report: Arc<dyn EventReport>) {
         let mut place = lock(&self.listeners);
         let listeners = place.get_or_insert_default();
-        listeners.watcher = Some(watcher);
+        listeners.report = Some(report);
         self.adjust(listeners);
     }
 
     fn adjust(&self, listeners: &Listeners) {
         let observed = if listeners.observer.is_some() { OBSERVED } else { 0 };
-        let shown = if listeners.watcher.is_some() { SHOWN } else { 0 };
-        self.mask.store(listeners.wanted | observed | shown, Relaxed);
+        let reported = if listeners.report.is_some() { REPORTED } else { 0 };
+        self.mask.store(listeners.wanted | observed | reported, Relaxed);
     }
 }
 

@@ -23,7 +23,6 @@ mod topic_keeper;
 mod topics;
 
 pub use explain::endpoint_fault;
-pub use reports::show_route;
 pub use sharing::Closer;
 pub use task::{WaitMode, WaitState, WaitStep};
 pub use topic_keeper::{TopicAuthorizer, TopicRequest};
@@ -36,14 +35,13 @@ use crate::conn::reader::ReadSet;
 use crate::context::{Context, check_not_forked};
 use crate::driver::{Site, Ticket};
 use crate::error::Error;
+use crate::host::SocketReport;
 use crate::monitor::EventDispatcher;
 use crate::pattern::{Received, Routed, Sent};
 use crate::pipe::{Body, Part, Pipe, PipeId, SocketPipes, Target};
 use crate::wait::{self, Waiter};
-use crate::watch::SocketWatch;
 use endpoints::EndpointEntry;
 use signals::Found;
-use taps::TapState;
 use tautline_io::net::Stream;
 use tautline_io::thread;
 use tautline_proto::SocketType;
@@ -96,10 +94,10 @@ pub struct Socket {
     over: Option<Error>,
     /// Number of lost and re-established connections to peers that we connect to.
     reconnects: u64,
-    /// Counters and state that an observer sees, if the socket is observed.
-    watch: Option<Arc<SocketWatch>>,
-    /// The taps on the socket, if there are any.
-    tapped: Option<Box<TapState>>,
+    /// The report for tools, if the socket is observed.
+    report: Option<Arc<dyn SocketReport>>,
+    /// True if a tool wants copies of the messages.
+    tapped: bool,
     id: u64,
     _ticket: Ticket,
 }
@@ -185,11 +183,12 @@ impl Socket {
         if self.pipes.take_due_read() {
             self.read_due()?;
         }
-        match &self.tapped {
-            None => self.send_by_pattern(&mut part, flags),
-            Some(_) => self.send_tapped(&mut part, flags),
-        }
-        .map(|_| ())
+        let result = if self.tapped {
+            self.send_tapped(&mut part, flags)
+        } else {
+            self.send_by_pattern(&mut part, flags)
+        };
+        result.map(|_| ())
     }
 
     /// Sends a part by the pattern, and blocks if the part must wait.
@@ -198,7 +197,7 @@ impl Socket {
         let mut result = self.pattern.send(&mut self.pipes, part);
         if result == Err(Error::Again) {
             result = self.send_waiting(part, flags);
-            if self.tapped.is_some() {
+            if self.tapped {
                 // The tap may have been attached during the wait.
                 self.pattern.routes.end();
             }
@@ -316,7 +315,7 @@ impl Socket {
             // The caller that reads a peer's last message learns of its end at once.
             self.pattern.routes.end();
         }
-        if self.tapped.is_some() {
+        if self.tapped {
             self.offer_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
@@ -437,8 +436,8 @@ impl Socket {
 
     fn shut(&mut self) {
         let linger = self.pipes.options.linger;
-        if let Some(watch) = &self.watch {
-            watch.mark_closed();
+        if let Some(report) = &self.report {
+            report.mark_closed();
         }
         for entry in std::mem::take(&mut self.endpoints) {
             self.close_bound(&entry);

@@ -1,65 +1,9 @@
-//! Stubs for systems without counters files: writing fails, and a search finds no process.
+//! Stubs for systems without counters files: a search finds no process.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Image, ReadError, Reading};
-
-/// Identity of this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// Process ID.
-    pub pid: u32,
-    /// User ID.
-    pub uid: u32,
-    /// Start time in system ticks; 0 if unknown.
-    pub start_ticks: u64,
-}
-
-impl Identity {
-    /// Returns the identity of this process.
-    ///
-    /// # Errors
-    ///
-    /// Always `Unsupported`.
-    pub fn own() -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-/// Counters file of this process. Cannot be created on this system.
-#[derive(Debug)]
-pub enum Output {}
-
-impl Output {
-    /// Creates the file.
-    ///
-    /// # Errors
-    ///
-    /// Always `Unsupported`.
-    pub fn create(_: &Identity, _: bool) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        match *self {}
-    }
-
-    /// Writes the image of one snapshot.
-    ///
-    /// # Errors
-    ///
-    /// Never called, because there is no file.
-    pub fn write(&mut self, _: &Image) -> io::Result<()> {
-        match *self {}
-    }
-
-    /// Removes the file.
-    pub fn remove(self) {
-        match self {}
-    }
-}
+use crate::{ReadError, Reading};
 
 /// An observed process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,31 +22,34 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(unix))]
+mod absent;
 #[cfg(unix)]
 mod discovery;
 mod event_text;
 mod hints;
 mod image;
 mod model;
-#[cfg_attr(not(unix), path = "absent.rs")]
+#[cfg(unix)]
 mod output;
 mod read_error;
 mod reader;
 mod record;
 pub mod tap;
 
+#[cfg(not(unix))]
+pub use absent::{ObservedProcess, folders, processes, processes_in, processes_of, read, read_of};
 #[cfg(unix)]
 pub use discovery::{ObservedProcess, folders, processes, processes_in, processes_of};
-pub use event_text::{CONNECT_FAILED, LOST, event_name, event_reason};
+pub use event_text::{CONNECT_FAILED, LOST};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{
     Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
     SocketState,
 };
+#[cfg(unix)]
 pub use output::{Identity, Output};
-#[cfg(not(unix))]
-pub use output::{ObservedProcess, folders, processes, processes_in, processes_of, read, read_of};
 pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]

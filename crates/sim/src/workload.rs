@@ -194,7 +194,7 @@ impl Scenario {
     fn draw(rng: &mut Rng, lossy: bool) -> Self {
         let transport = *rng.pick(&["tcp", "tcp", "ipc", "ipc", "inproc", "ws"]);
         let most = if transport == "inproc" { 1 } else { 3 };
-        let contexts: Vec<Context> = (0..rng.between(1, most)).map(|_| Context::new()).collect();
+        let contexts: Vec<Context> = (0..rng.between(1, most)).map(|_| tautline_host::context()).collect();
         for context in &contexts {
             let threads = *rng.pick(&[1, 1, 1, 2]);
             context.set(1, threads).unwrap();

@@ -30,7 +30,8 @@ mod statistics;
 
 pub use event::{Claim, Event, EventKind, HandshakeError};
 pub use statistics::Statistics;
-pub use tautline_core::{PeerReport, PeerState, RouteReport};
+pub use tautline_core::{PeerReport, PeerState};
+pub use tautline_host::RouteReport;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -201,7 +202,7 @@ impl<K: Kind> Socket<K> {
     /// # Ok(()) }
     /// ```
     pub fn set_route_report(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
-        tautline_core::show_route(&self.inner, tell);
+        tautline_host::show_route(&self.inner, tell);
     }
 
     /// Waits until at least `count` peers are connected, for at most `timeout` (`None`: without

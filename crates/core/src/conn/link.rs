@@ -11,7 +11,6 @@ use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
-use tautline_observe::Peer;
 use tautline_proto::{ProtocolError, Stage};
 use tautline_queue::handoff::chore::ScheduledChore;
 use tautline_queue::handoff::inbox::{Inbox, Unpark};
@@ -35,24 +34,6 @@ pub(crate) struct PeerInfo {
     pub(crate) since: u64,
     /// Topics that the peer may use, if the policy restricts them.
     pub(crate) topics: Option<Arc<AllowedTopics>>,
-}
-
-impl PeerInfo {
-    /// Fills in the description of a present peer.
-    pub(crate) fn describe(&self, peer: &mut Peer) {
-        if peer.routing_id.is_empty() {
-            peer.routing_id.clone_from(&self.routing_id);
-        }
-        peer.since = self.since;
-        self.ends.remote().clone_into(&mut peer.address);
-        self.ends.local().clone_into(&mut peer.local);
-        if !self.ends.name().is_empty() {
-            peer.endpoint = self.ends.name().to_string();
-        }
-        let told = |name| self.metadata.get(name).map(|value| value.to_string_lossy().into_owned());
-        peer.host = told("Peer-Address").unwrap_or_default();
-        peer.user_id = told("User-Id").unwrap_or_default();
-    }
 }
 
 /// The owner's queue ends of a new connection.

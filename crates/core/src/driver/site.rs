@@ -12,10 +12,9 @@ use crate::conn::reader::ReadSet;
 use crate::conn::{
     Connection, ConnectionEvent, ConnectionKind, Handover, IoSide, Loss, NewPipe, SocketInbox,
 };
-use crate::host::Admission;
+use crate::host::{Admission, SocketReport};
 use crate::monitor::EventDispatcher;
 use crate::options::Options;
-use crate::watch::SocketWatch;
 use crate::zap::ZapRegistry;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
@@ -35,8 +34,8 @@ pub(crate) struct Site {
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) events: Arc<EventDispatcher>,
-    /// Counters and state that an observer sees, if the socket is observed.
-    pub(super) watch: Option<Arc<SocketWatch>>,
+    /// The report for tools, if the socket is observed.
+    pub(super) report: Option<Arc<dyn SocketReport>>,
     /// Residents by their memory addresses. A socket has one or two of them, or thousands.
     residents: Mutex<SmallMap<Resident>>,
     /// The open stream of each connection, by the memory address of the connection.
@@ -158,7 +157,7 @@ impl Site {
         inbox: Arc<SocketInbox>,
         driver: Arc<Driver>,
         tap: Arc<EventDispatcher>,
-        watch: Option<Arc<SocketWatch>>,
+        report: Option<Arc<dyn SocketReport>>,
         desk: Arc<ZapRegistry>,
         ticket: Ticket,
     ) -> Self {
@@ -168,7 +167,7 @@ impl Site {
             set: OnceLock::new(),
             driver,
             events: tap,
-            watch,
+            report,
             residents: Mutex::default(),
             open_wires: Mutex::default(),
             closed: AtomicBool::new(false),

@@ -15,7 +15,7 @@ use crate::error::check_shortage;
 use crate::host::{AllowedTopics, Proof, Refusal};
 use crate::monitor::{Ends, EventDetails, LOST, event};
 use crate::options::Options;
-use crate::pipe::PipeProbe;
+use crate::pipe::{PeerProbe, PeerReport};
 use crate::transport;
 pub(super) use policy_checks::{CHECK, is_silent, is_stranger};
 use reporting::known;
@@ -294,8 +294,8 @@ impl Wire {
         };
         let (connection, news) = match dialed {
             Some((connection, reconnected)) => {
-                if let Some(watch) = &self.site().watch {
-                    watch.mark_connected(&connection, &peer, reconnected);
+                if let Some(report) = &self.site().report {
+                    report.mark_connected(PeerReport::new(&connection, &peer), reconnected);
                 }
                 let is_news = connection.unseen.note_handshake(peer, reconnected);
                 let news = is_news.then(|| News::Ready(connection.clone()));
@@ -304,8 +304,9 @@ impl Wire {
             None => {
                 let (connection, mut pipe) = self.site().new_connection(self.options().clone());
                 pipe.connected_here = matches!(self.origin, Origin::Dialed(_));
-                if let Some(watch) = &self.site().watch {
-                    watch.add_unseen_peer(&connection, &peer, PipeProbe::from_new_pipe(&pipe));
+                if let Some(report) = &self.site().report {
+                    let probe = PeerProbe::from_new_pipe(&pipe);
+                    report.add_unseen_peer(PeerReport::new(&connection, &peer), probe);
                 }
                 if let Origin::Dialed(dialer) = &self.origin {
                     dialer.adopt(connection.clone());

@@ -1,37 +1,137 @@
-//! State of a pipe, for the counters file ([`crate::watch`]) and for a program that asks for its
-//! peers.
+//! Handles with which another thread reads the counters of a pipe or a socket, and the state of a
+//! pipe for its owner.
 
-use super::{Link, Pipe, PipeId, SocketPipes, Store, address_cache};
-use crate::conn::{Connection, NewPipe};
+use super::{Link, PeerReport, PeerState, Pipe, PipeId, PipesShared, SocketPipes, Store, address_cache};
+use crate::conn::{Connection, NewPipe, News, SocketInbox};
 use std::sync::Weak;
-use tautline_observe::{Peer, PeerState};
-use tautline_queue::sync::Arc;
-use tautline_queue::{FrameReader, FrameWriter, Probe};
+use tautline_queue::sync::{Arc, lock};
+use tautline_queue::{ChainCounts, FrameReader, FrameWriter, Probe};
 
-/// Handles with which another thread reads a pipe's counters, without the owner. They work even
-/// before the owner has accepted the pipe.
-pub(crate) struct PipeProbe {
+/// Reads the counters of a peer without the owner. Works even before the owner has accepted the
+/// pipe.
+pub struct PeerProbe {
     /// Counters of its queues; `None` for ZMQ_CONFLATE.
-    pub(crate) outgoing: Option<Probe>,
-    pub(crate) incoming: Option<Probe>,
+    outgoing: Option<Probe>,
+    incoming: Option<Probe>,
     /// The connection, if the pipe is not inproc.
-    pub(crate) connection: Option<Weak<Connection>>,
+    connection: Option<Weak<Connection>>,
 }
 
-impl PipeProbe {
+/// Counters of a peer at one moment. Drop them without a lock: with the last reference to a
+/// connection its messages are freed.
+pub struct PeerCounts {
+    /// Counters of the queue to the peer, and of the messages that went past it.
+    pub outgoing: ChainCounts,
+    /// Counters of the queue from the peer.
+    pub incoming: ChainCounts,
+    /// State of the connection. `None` over inproc, and after the connection has ended.
+    pub connection: Option<ConnectionCounts>,
+}
+
+/// State of a connection at one moment.
+pub struct ConnectionCounts {
+    /// True if messages flow.
+    pub is_linked: bool,
+    /// True if reading is paused at the receive high-water mark.
+    pub is_paused: bool,
+    /// True if bytes go through shared memory.
+    pub shares_memory: bool,
+    /// Round-trip time of a heartbeat in microseconds; 0 before the first one.
+    pub round_trip_us: u64,
+    connection: Arc<Connection>,
+}
+
+impl ConnectionCounts {
+    /// True if bytes wait to be written. Tries the pump's lock; also true if another thread holds
+    /// it.
+    pub fn has_pending(&self) -> bool {
+        self.connection.has_pending()
+    }
+}
+
+impl PeerProbe {
     /// Returns the handles of a pipe that its owner does not know yet.
     pub(crate) fn from_new_pipe(pipe: &NewPipe) -> Self {
-        PipeProbe {
+        PeerProbe {
             outgoing: pipe.outgoing.as_ref().ok().map(FrameWriter::probe),
             incoming: pipe.incoming.as_ref().ok().map(FrameReader::probe),
             connection: Some(Arc::downgrade(&pipe.connection)),
         }
     }
+
+    /// Returns the current counters. The queue to the peer may show too little for a moment while
+    /// the connection changes its queue.
+    pub fn counts(&self) -> PeerCounts {
+        let mut outgoing = self.outgoing.as_ref().map(Probe::counts).unwrap_or_default();
+        let incoming = self.incoming.as_ref().map(Probe::counts).unwrap_or_default();
+        let connection = self.connection.as_ref().and_then(Weak::upgrade).map(|connection| {
+            // Messages that go to the peer through a broadcast log.
+            let followed = lock(&connection.followed).as_ref().map(|(_, progress)| progress.clone());
+            if let Some(progress) = followed {
+                let (messages, bytes) = progress.published();
+                outgoing.messages = outgoing.messages.wrapping_add(messages);
+                outgoing.bytes = outgoing.bytes.wrapping_add(bytes);
+                outgoing.queued += progress.pending_messages();
+                outgoing.queued_bytes += progress.pending_bytes();
+            }
+            ConnectionCounts {
+                is_linked: connection.is_linked(),
+                is_paused: connection.is_paused(),
+                shares_memory: connection.shares_memory(),
+                round_trip_us: connection.liveness.round_trip_ns().div_ceil(1000),
+                connection,
+            }
+        });
+        PeerCounts { outgoing, incoming, connection }
+    }
+
+    /// True if both read the same connection.
+    pub fn is_same(&self, other: &PeerProbe) -> bool {
+        matches!((&self.connection, &other.connection), (Some(one), Some(other)) if one.ptr_eq(other))
+    }
+}
+
+/// Reads the counters of a socket without its owner.
+pub struct SocketProbe {
+    counters: Arc<PipesShared>,
+    inbox: Arc<SocketInbox>,
+}
+
+/// Counters that a socket keeps for all of its pipes.
+pub struct SocketCounts {
+    /// Messages not sent because no peer has that routing id.
+    pub unroutable: u64,
+    /// Routing id of the last of these messages.
+    pub last_unroutable_id: Vec<u8>,
+    /// Calls that were refused because it was not their turn (EFSM).
+    pub out_of_turn: u64,
+}
+
+impl SocketProbe {
+    /// Returns a probe. The socket remembers an unroutable id from now on.
+    pub(crate) fn new(counters: &Arc<PipesShared>, inbox: &Arc<SocketInbox>) -> Self {
+        counters.record_unroutable_ids();
+        SocketProbe { counters: counters.clone(), inbox: inbox.clone() }
+    }
+
+    /// Returns the current counters.
+    pub fn counts(&self) -> SocketCounts {
+        SocketCounts {
+            unroutable: self.counters.unroutable(),
+            last_unroutable_id: self.counters.last_unroutable_id(),
+            out_of_turn: self.counters.out_of_turn(),
+        }
+    }
+
+    /// Makes the owner update its taps in its next call.
+    pub fn notify_taps_changed(&self) {
+        self.inbox.push(News::TapsChanged);
+    }
 }
 
 impl SocketPipes {
     /// Returns the handles with which another thread observes a pipe.
-    pub(crate) fn probe(&mut self, id: PipeId) -> Option<PipeProbe> {
+    pub(crate) fn probe(&mut self, id: PipeId) -> Option<PeerProbe> {
         let pipe = self.get(id)?;
         let outgoing = match &pipe.outgoing.store {
             Store::Queue(writer) => Some(writer.probe()),
@@ -41,16 +141,16 @@ impl SocketPipes {
             Store::Queue(reader) => Some(reader.probe()),
             Store::Slot(_) => None,
         };
-        Some(PipeProbe { outgoing, incoming, connection: pipe.connection().map(Arc::downgrade) })
+        Some(PeerProbe { outgoing, incoming, connection: pipe.connection().map(Arc::downgrade) })
     }
 
     /// Returns the description of a pipe's peer, without its counters.
-    pub(crate) fn describe(&mut self, id: PipeId) -> Option<Peer> {
+    pub(crate) fn describe(&mut self, id: PipeId) -> Option<PeerReport> {
         let mut room = [0; address_cache::MAX_EXACT];
         let name = self.address_cache.get(id, &mut room).map(<[u8]>::to_vec);
         let receive_hwm = self.options.receive_hwm;
         let pipe = self.get(id)?;
-        let mut peer = Peer::default();
+        let mut peer = PeerReport::default();
         peer.id = id.0.into();
         peer.connected_here = pipe.peer.connected_here;
         peer.reconnects = pipe.peer.reconnects.into();
@@ -62,7 +162,7 @@ impl SocketPipes {
         }
         peer.routing_id = name.unwrap_or_else(|| pipe.peer.routing_id.clone());
         if let Some(info) = pipe.peer.info() {
-            info.describe(&mut peer);
+            peer.describe(info);
         }
         if peer.state != PeerState::Connected {
             peer.since = 0;
@@ -76,7 +176,7 @@ impl SocketPipes {
     }
 
     /// Returns the description of a pipe's peer, with its counters as the owner sees them.
-    pub(crate) fn describe_with_counters(&mut self, id: PipeId) -> Option<Peer> {
+    pub(crate) fn describe_with_counters(&mut self, id: PipeId) -> Option<PeerReport> {
         let mut peer = self.describe(id)?;
         let pipe = self.get(id)?;
         let traffic = pipe.traffic();
@@ -84,16 +184,12 @@ impl SocketPipes {
         (peer.messages_in, peer.bytes_in) = (traffic.messages_in, traffic.bytes_in);
         (peer.queued_out, peer.queued_in) = (pipe.outgoing.queued(), pipe.incoming.queued());
         peer.dropped = pipe.outgoing.dropped();
-        if let Store::Queue(writer) = &pipe.outgoing.store {
-            let counts = writer.probe().counts();
-            (peer.full, peer.queued_out_bytes) = (counts.full, counts.queued_bytes);
-        }
-        if let Store::Queue(reader) = &pipe.incoming.store {
-            peer.queued_in_bytes = reader.probe().counts().queued_bytes;
-        }
-        if let Some(connection) = pipe.connection() {
-            peer.shared_memory = connection.shares_memory();
-            peer.round_trip_us = connection.liveness.round_trip_ns().div_ceil(1000);
+        let PeerCounts { outgoing, incoming, connection } = self.probe(id)?.counts();
+        (peer.full, peer.queued_out_bytes) = (outgoing.full, outgoing.queued_bytes);
+        peer.queued_in_bytes = incoming.queued_bytes;
+        if let Some(connection) = connection {
+            peer.shared_memory = connection.shares_memory;
+            peer.round_trip_us = connection.round_trip_us;
         }
         Some(peer)
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, check_shortage};
 use crate::monitor::EventDispatcher;
 use crate::options::type_info::SocketTypeInfo;
 use crate::pattern::{self, PatternEntry, Routed};
-use crate::pipe::SocketPipes;
+use crate::pipe::{SocketPipes, SocketProbe};
 use tautline_proto::SocketType;
 use tautline_queue::sync::Arc;
 
@@ -25,23 +25,22 @@ impl Context {
         let SocketResources { id, inbox, driver, defaults, desk, ticket, lingering } =
             self.reserve_socket()?;
         let tap = Arc::new(EventDispatcher::default());
-        let watch = self.watch().map(|context| context.socket(socket_type, &inbox));
-        if let Some(watch) = &watch {
-            tap.watch(watch.clone());
+        let mut pipes = SocketPipes::new(self.options(socket_type, defaults));
+        let report = self.report().map(|report| {
+            let probe = SocketProbe::new(&pipes.shared, &inbox);
+            report.socket(socket_type, &pipes.options, probe)
+        });
+        if let Some(report) = &report {
+            tap.report_to(report.clone());
         }
         let site = driver.map(|driver| {
             let inbox = inbox.clone();
-            Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), watch.clone(), desk, lingering))
+            Arc::new(Site::new(kind(entry), inbox, driver, tap.clone(), report.clone(), desk, lingering))
         });
-        let mut pipes = SocketPipes::new(self.options(socket_type, defaults));
         if let Some(site) = &site {
             site.set_announces_peers(pipes.options.reports_every_peer());
         }
         pipes.io = site.clone().map(|site| site as _);
-        if let Some(watch) = &watch {
-            watch.set_options(&pipes.options, 0);
-            watch.set_counters(&pipes.shared);
-        }
         Ok(Socket {
             inbox,
             pattern: Routed::new((entry.create)()),
@@ -58,8 +57,8 @@ impl Context {
             events: tap,
             over: None,
             reconnects: 0,
-            watch,
-            tapped: None,
+            report,
+            tapped: false,
             id,
             _ticket: ticket,
         })

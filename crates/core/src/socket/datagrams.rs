@@ -102,7 +102,7 @@ impl Socket {
         // A DGRAM has one endpoint. If the pattern refuses a second one, its port ends with its
         // pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
-        self.show_endpoint(given, name, receives);
+        self.show_endpoint(given, name, receives, "");
         self.add_endpoint(given, EndpointKind::Datagram(id, port.clone()));
         self.last_endpoint = name.into();
         Ok((id, port))

@@ -127,7 +127,7 @@ impl Socket {
                 &self.pipes.options,
                 self.own_peer_info(),
             )?;
-            self.show_endpoint(endpoint, endpoint, true);
+            self.show_endpoint(endpoint, endpoint, true, "");
             self.add_endpoint(endpoint, EndpointKind::InprocBound);
             self.last_endpoint = endpoint.into();
             for offer in offers {
@@ -162,11 +162,8 @@ impl Socket {
                 let is_secure = carrying.is_some() || is_secure(&options, endpoint);
                 let gate = bind.map(|permit| permit.gate(options.mechanism.name(), is_secure));
                 bound.carrying = carrying.or(bound.carrying);
-                self.show_endpoint(endpoint, &bound.endpoint, true);
-                if let Some(watch) = &self.watch {
-                    let is_tls = bound.carrying.is_some();
-                    watch.set_mechanism(endpoint, if is_tls { "TLS" } else { options.mechanism.name() });
-                }
+                let mechanism = if bound.carrying.is_some() { "TLS" } else { options.mechanism.name() };
+                self.show_endpoint(endpoint, &bound.endpoint, true, mechanism);
                 let acceptor = Acceptor::start(&site, options, bound, gate);
                 self.add_endpoint(endpoint, EndpointKind::Bound(acceptor));
                 Ok(())
@@ -274,7 +271,7 @@ impl Socket {
         if let Some(peer) = self.context.connect_inproc(name, theirs) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
         }
-        self.show_endpoint(endpoint, endpoint, false);
+        self.show_endpoint(endpoint, endpoint, false, "");
         self.show_target(id, endpoint);
         self.add_endpoint(endpoint, EndpointKind::InprocConnected(id));
         self.last_endpoint = endpoint.into();

@@ -161,8 +161,8 @@ impl Socket {
         self.events.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
         socket.pipes.options_mut().linger = Some(Duration::ZERO);
-        if let Some(watch) = &socket.watch {
-            watch.set_monitor_endpoint(endpoint);
+        if let Some(report) = &socket.report {
+            report.set_monitor_endpoint(endpoint);
         }
         socket.bind(endpoint)?;
         Ok(socket)

@@ -174,7 +174,7 @@ impl Socket {
     /// Handles a pipe whose peer is gone. The pipe is removed when it is read empty.
     pub(super) fn handle_ended(&mut self, id: PipeId) {
         self.pipes.end(id);
-        self.show_end(id);
+        self.show_peer(id);
         self.ending.push(id);
         self.pattern.pattern_mut().handle_readable(&mut self.pipes, id);
     }

@@ -4,8 +4,8 @@
 
 use super::{PollEvents, Socket, signals};
 use crate::error::Error;
+use crate::pipe::{PeerReport, PeerState};
 use std::time::{Duration, Instant};
-use tautline_observe::{Peer, PeerState};
 
 /// Bytes of a `zmq_tautline_peer_t`.
 const RECORD: usize = 1168;
@@ -27,7 +27,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Terminated`].
-    pub fn peers(&mut self) -> Result<Vec<Peer>, Error> {
+    pub fn peers(&mut self) -> Result<Vec<PeerReport>, Error> {
         self.check_alive()?;
         Ok(self.pipes.all().into_iter().filter_map(|id| self.pipes.describe_with_counters(id)).collect())
     }
@@ -119,7 +119,7 @@ impl Socket {
 }
 
 /// Writes a peer. `place` has the right size.
-fn write_peer(place: &mut [u8], peer: &Peer) {
+fn write_peer(place: &mut [u8], peer: &PeerReport) {
     let flags = if peer.connected_here { CONNECTED_HERE } else { 0 }
         | if peer.shared_memory { SHARED_MEMORY } else { 0 };
     let routing_id = &peer.routing_id[..peer.routing_id.len().min(ROUTING_ID)];

@@ -96,7 +96,6 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
         let mut failing = endpoint("tcp://127.0.0.1:5555", false);
         (failing.state, failing.failures) = (EndpointState::Waiting, 3);
         (failing.failed_by, failing.error) = (event, value);
-        failing.reason = event_text::event_reason(event, value);
         let hint = only(&reading(socket("DEALER"), vec![failing], vec![]), None);
         assert_eq!((hint.level, hint.rule), (Level::Trouble, "handshake-failed"));
         assert!(hint.advice.contains(rule), "{hint}");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use tautline_core::{Context, Error, SocketType};
+use tautline_core::{Error, SocketType};
 use tautline_observe::tap::{Direction, Frame, Request};
 use tautline_observe::{ReadError, Reading};
 
@@ -27,7 +27,7 @@ const TAP: &str = "/sim/run/tautline/4242.tap";
 pub(super) fn shown(stage: &mut Scenario, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());
-    let hub = if stage.transport == "inproc" { stage.contexts[0].clone() } else { Context::new() };
+    let hub = if stage.transport == "inproc" { stage.contexts[0].clone() } else { tautline_host::context() };
     let mut is_shown = false;
     for context in stage.contexts.iter().chain([&hub]) {
         match context.observe() {

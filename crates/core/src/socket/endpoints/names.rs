@@ -72,7 +72,7 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
     }
     let follower: Arc<dyn NameFollower> = finder.clone();
     socket.show_endpoints();
-    socket.show_endpoint(endpoint, endpoint, false);
+    socket.show_endpoint(endpoint, endpoint, false, "");
     if let Err(error) = resolver.follow(name, &follower) {
         drop(finder.end_search());
         socket.show_endpoints();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::program;
 use super::server::Server;
 use super::{SocketWatch, Watch};
-use crate::error::check_shortage;
-use crate::version::version;
+use tautline_config::error::check_shortage;
+use tautline_core::version;
 use tautline_io::clock::unix_us;
 use tautline_io::stderr_report::report_in_background;
 use tautline_io::time::thread_cpu_nanos;
@@ -49,17 +49,9 @@ impl Sampler {
     }
 
     /// Creates the file and the control socket. A failure is reported.
-    ///
-    /// # Errors
-    /// `Unsupported` on systems without the file.
-    pub(super) fn begin(&mut self, watch: &Arc<Watch>) -> io::Result<()> {
-        match self.open(watch) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(error),
-            Err(error) => {
-                self.report(&error);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+    pub(super) fn begin(&mut self, watch: &Arc<Watch>) {
+        if let Err(error) = self.open(watch) {
+            self.report(&error);
         }
     }
 

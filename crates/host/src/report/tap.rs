@@ -2,7 +2,7 @@
 //! thread of the control socket takes them. An owner never waits for a tool: messages without room
 //! are counted as missed.
 
-use crate::pipe::PipeId;
+use tautline_core::host::TappedPart;
 use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Part, Request};
@@ -16,7 +16,7 @@ const ROOM: usize = 4 << 20;
 const PART: usize = 64;
 
 /// The request of one tool, and its queue.
-pub(crate) struct Tap {
+pub(super) struct Tap {
     request: Request,
     waiting: Mutex<QueuedFrames>,
     /// Wakes the thread that takes the copies.
@@ -38,9 +38,67 @@ struct QueuedFrames {
     bytes: usize,
 }
 
+/// The taps of a socket, with their copies of the messages in progress.
+#[derive(Default)]
+pub(super) struct TapState(Vec<AttachedTap>);
+
+/// A tap, and its copies of the messages in progress. Each tap has its own copies, because the taps
+/// want different numbers of bytes.
+struct AttachedTap {
+    tap: Arc<Tap>,
+    sent: TappedMessage,
+    received: TappedMessage,
+}
+
+impl TapState {
+    /// Replaces the list of taps. Taps that stay keep their copies. Returns true if there are taps.
+    pub(super) fn update(&mut self, taps: Vec<Arc<Tap>>) -> bool {
+        self.0.retain(|one| taps.iter().any(|tap| Arc::ptr_eq(tap, &one.tap)));
+        for tap in taps {
+            if !self.0.iter().any(|one| Arc::ptr_eq(&tap, &one.tap)) {
+                let (sent, received) = (TappedMessage::default(), TappedMessage::default());
+                self.0.push(AttachedTap { tap, sent, received });
+            }
+        }
+        !self.0.is_empty()
+    }
+
+    /// Adds a part that is about to be sent.
+    pub(super) fn add_sent(&mut self, part: &[u8]) {
+        self.0.iter_mut().for_each(|one| one.sent.add(part.len(), part, one.tap.most()));
+    }
+
+    /// Completes the part, or removes it if it was not sent. Offers a whole message to the taps.
+    pub(super) fn end_sent(&mut self, socket: u64, sent: Option<TappedPart>) {
+        for one in &mut self.0 {
+            let Some(part) = sent else {
+                one.sent.undo();
+                continue;
+            };
+            one.sent.with(part.peer);
+            if part.is_last && !one.sent.is_empty() {
+                one.tap.offer(socket, Direction::Out, &one.sent);
+                one.sent.clear();
+            }
+        }
+    }
+
+    /// Adds a received part. Offers a whole message to the taps.
+    pub(super) fn add_received(&mut self, socket: u64, length: usize, bytes: &[u8], part: TappedPart) {
+        for one in &mut self.0 {
+            one.received.add(length, bytes, one.tap.most());
+            one.received.with(part.peer);
+            if part.is_last {
+                one.tap.offer(socket, Direction::In, &one.received);
+                one.received.clear();
+            }
+        }
+    }
+}
+
 /// A message as its owner has seen it.
 #[derive(Default)]
-pub(crate) struct TappedMessage {
+struct TappedMessage {
     parts: Vec<Part>,
     /// Memory of the parts. Beyond [`ROOM`] later parts are not kept, and the tool misses the
     /// message.
@@ -48,7 +106,7 @@ pub(crate) struct TappedMessage {
     /// Bytes of all parts.
     length: u64,
     last: Last,
-    peer: Option<PipeId>,
+    peer: Option<u64>,
 }
 
 /// The last part: its memory, its bytes, and true if it is kept.
@@ -61,7 +119,7 @@ struct Last {
 
 impl TappedMessage {
     /// Adds the next part: its length, and its available bytes, of which at most `most` are kept.
-    pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
+    fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
         let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
         let (size, length) = (PART + kept, length as u64);
         self.size = self.size.saturating_add(size);
@@ -73,12 +131,12 @@ impl TappedMessage {
     }
 
     /// Notes the peer that the last part went to or came from. `None` has no effect.
-    pub(crate) fn with(&mut self, peer: Option<PipeId>) {
+    fn with(&mut self, peer: Option<u64>) {
         self.peer = peer.or(self.peer);
     }
 
     /// Removes the last part, which was not sent.
-    pub(crate) fn undo(&mut self) {
+    fn undo(&mut self) {
         let last = std::mem::take(&mut self.last);
         self.size = self.size.saturating_sub(last.size);
         self.length = self.length.saturating_sub(last.length);
@@ -88,13 +146,13 @@ impl TappedMessage {
     }
 
     /// Forgets the message, which is complete or was dropped.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         *self = TappedMessage { parts: std::mem::take(&mut self.parts), ..TappedMessage::default() };
         self.parts.clear();
     }
 
     /// True if it has no part yet.
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.size == 0
     }
 }
@@ -112,15 +170,15 @@ impl Tap {
 
     /// Number of bytes of a part that the tap inspects: the requested bytes, or the prefix if it is
     /// longer.
-    pub(crate) fn most(&self) -> u64 {
+    fn most(&self) -> u64 {
         self.request.bytes.max(self.request.prefix.len() as u64)
     }
 
     /// Owner: offers a message that went in this direction. If the request matches and there is
     /// room, the message is copied.
-    pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &TappedMessage) {
+    fn offer(&self, socket: u64, direction: Direction, seen: &TappedMessage) {
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
-        let peer = seen.peer.map_or(MANY, |peer| peer.0.into());
+        let peer = seen.peer.unwrap_or(MANY);
         if !self.request.accepts(direction, peer, first, seen.length) {
             return;
         }

@@ -1,8 +1,8 @@
 //! Observation by tools outside the process: one file of counters. Its layout and reader are crate
 //! `tautline-observe`. Observation is off, unless the environment or the program asks for it.
 //!
-//! A separate thread reads, at intervals, the counters that the queues keep anyway (`Probe`), and
-//! writes the file. Owners and I/O threads report only rare changes, when they happen: sockets,
+//! A separate thread reads, at intervals, the counters that the queues keep anyway (`PeerProbe`),
+//! and writes the file. Owners and I/O threads report only rare changes, when they happen: sockets,
 //! endpoints, peers, options, events. So observation adds no work per message.
 //!
 //! ```text
@@ -19,25 +19,25 @@
 
 mod program;
 mod sampler;
-#[cfg_attr(not(unix), path = "watch/server/absent.rs")]
 mod server;
 mod socket;
-#[cfg_attr(not(unix), allow(dead_code))]
 mod tap;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Condvar, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
-use crate::conn::SocketInbox;
 use sampler::Sampler;
 use server::Server;
-pub(crate) use socket::SocketWatch;
-pub(crate) use tap::{Tap, TappedMessage};
+use socket::SocketWatch;
+use tap::Tap;
+use tautline_config::options::Options;
+use tautline_core::host::{ContextReport, SocketProbe, SocketReport};
 use tautline_io::clock::unix_us;
 use tautline_io::thread;
-use tautline_observe::{Context, Event, Identity};
+use tautline_observe::{Context, Event, Identity, Route};
 use tautline_proto::SocketType;
 use tautline_queue::sync::atomic::AtomicU64;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
@@ -51,7 +51,7 @@ static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
 /// Returns true if the environment asks for observation (`TAUT_OBSERVE=1`). The first context reads
 /// this variable and the program's name, because a program may change the environment later.
-pub(crate) fn read_environment() -> bool {
+pub(crate) fn of_environment() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
     program::given_name();
     *ASKED.get_or_init(|| tautline_io::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
@@ -90,53 +90,65 @@ struct Events {
 }
 
 /// State of a context that observers see.
-pub(crate) struct ContextWatch {
+struct ContextWatch {
     watch: Arc<Watch>,
+    id: u64,
     shown: Mutex<Context>,
     sockets: Mutex<Vec<Weak<SocketWatch>>>,
 }
 
-impl ContextWatch {
-    /// Starts to observe a context.
-    ///
-    /// # Errors
-    /// A system error, if the thread cannot be started; `Unsupported` on systems without the file
-    /// of counters.
-    pub(crate) fn begin(io_threads: usize, max_sockets: usize) -> io::Result<Arc<Self>> {
-        let mut place = lock(&WATCH);
-        let watch = match &*place {
-            Some(watch) if watch.identity.pid == thread::process_id() => watch.clone(),
-            _ => {
-                let watch = Watch::start()?;
-                // This is the parent's watch. Forget it, because it refers to threads that do not
-                // exist here.
-                std::mem::forget(place.replace(watch.clone()));
-                watch
-            }
-        };
-        let mut shown = Context::default();
-        shown.id = watch.next_id();
-        shown.since = unix_us();
-        shown.io_threads = io_threads as u64;
-        shown.max_sockets = max_sockets as u64;
-        let context = Arc::new(ContextWatch {
-            watch: watch.clone(),
-            shown: Mutex::new(shown),
-            sockets: Mutex::default(),
-        });
-        lock(&watch.inner).contexts.push(context.clone());
-        Ok(context)
-    }
+/// Starts to report a context.
+///
+/// # Errors
+/// A system error, if the thread cannot be started.
+pub(crate) fn open(io_threads: usize, max_sockets: usize) -> io::Result<Arc<dyn ContextReport>> {
+    let mut place = lock(&WATCH);
+    let watch = match &*place {
+        Some(watch) if watch.identity.pid == thread::process_id() => watch.clone(),
+        _ => {
+            let watch = Watch::start()?;
+            // This is the parent's watch. Forget it, because it refers to threads that do not exist
+            // here.
+            std::mem::forget(place.replace(watch.clone()));
+            watch
+        }
+    };
+    let mut shown = Context::default();
+    shown.id = watch.next_id();
+    shown.since = unix_us();
+    shown.io_threads = io_threads as u64;
+    shown.max_sockets = max_sockets as u64;
+    let (id, sockets) = (shown.id, Mutex::default());
+    let context = Arc::new(ContextWatch { watch: watch.clone(), id, shown: Mutex::new(shown), sockets });
+    lock(&watch.inner).contexts.push(context.clone());
+    Ok(context)
+}
 
-    /// Starts to observe a new socket of the context.
-    pub(crate) fn socket(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>) -> Arc<SocketWatch> {
+/// Adds information to a socket about the program's use of its messages: the names and counts that
+/// `tell` returns. A thread of the library calls `tell` at each observation. A later call replaces
+/// an earlier one. Has no effect if the socket is not observed.
+pub fn show_route(socket: &tautline_core::Socket, tell: impl Fn() -> Route + Send + Sync + 'static) {
+    let report = socket.report().map(|report| report as &dyn Any);
+    if let Some(watch) = report.and_then(|report| report.downcast_ref::<SocketWatch>()) {
+        watch.route(std::sync::Arc::new(tell));
+    }
+}
+
+impl ContextReport for ContextWatch {
+    fn socket(
+        &self,
+        socket_type: SocketType,
+        options: &Options,
+        probe: SocketProbe,
+    ) -> Arc<dyn SocketReport> {
         let mut shown = tautline_observe::Socket::default();
         shown.id = self.watch.next_id();
-        shown.context = lock(&self.shown).id;
+        shown.context = self.id;
         shown.type_code = socket_type.code() as u32;
         shown.type_name = socket_type.name().to_owned();
         shown.since = unix_us();
-        let socket = Arc::new(SocketWatch::new(self.watch.clone(), shown, inbox.clone()));
+        let socket = Arc::new(SocketWatch::new(self.watch.clone(), shown, probe));
+        socket.set_options(options, 0);
         lock(&self.sockets).push(Arc::downgrade(&socket));
         if !socket.taps().is_empty() {
             socket.notify_taps_changed();
@@ -144,16 +156,15 @@ impl ContextWatch {
         socket
     }
 
-    /// Notes that the program waits for the context to end.
-    pub(crate) fn mark_terminating(&self) {
+    fn mark_terminating(&self) {
         let mut shown = lock(&self.shown);
         if shown.terminating == 0 {
             shown.terminating = unix_us();
         }
     }
 
-    /// Notes the end of the context. With the last context the file and the thread end.
-    pub(crate) fn end(self: &Arc<Self>) {
+    /// With the last context the file and the thread end.
+    fn end(&self) {
         let watch = &self.watch;
         if watch.identity.pid != thread::process_id() {
             return;
@@ -162,7 +173,7 @@ impl ContextWatch {
         let mut place = lock(&WATCH);
         let (thread, server) = {
             let mut inner = lock(&watch.inner);
-            inner.contexts.retain(|context| !Arc::ptr_eq(context, self));
+            inner.contexts.retain(|context| context.id != self.id);
             if !inner.contexts.is_empty() {
                 return;
             }
@@ -203,12 +214,8 @@ impl Watch {
             // Block signals: a write beyond RLIMIT_FSIZE must return an error, not raise SIGXFSZ.
             let _own = thread::OwnThread::new();
             let mut looks = Sampler::new(&watched);
-            let outcome = looks.begin(&watched);
-            let ends = outcome.is_err();
-            let _ = begun.send(outcome);
-            if ends {
-                return;
-            }
+            looks.begin(&watched);
+            let _ = begun.send(());
             loop {
                 let pause = looks.sample(&watched);
                 if watched.wait(pause) {
@@ -218,7 +225,7 @@ impl Watch {
         })?;
         // Wait for the answer, because a starting thread takes the dynamic loader's lock, which the
         // thread that ends it may hold. Without an answer the thread has panicked.
-        begins.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+        begins.recv().map_err(|_| io::ErrorKind::Other)?;
         lock(&watch.inner).thread = Some(thread);
         Ok(watch)
     }
@@ -251,14 +258,12 @@ impl Watch {
     }
 
     /// Adds a tap for a tool. The owners of the sockets learn of it in their next call.
-    #[cfg_attr(not(unix), allow(dead_code))]
     fn begin_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).push(tap.clone());
         self.notify_taps_changed(tap);
     }
 
     /// Removes a tap whose tool has gone.
-    #[cfg_attr(not(unix), allow(dead_code))]
     fn end_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).retain(|other| !Arc::ptr_eq(other, tap));
         self.notify_taps_changed(tap);

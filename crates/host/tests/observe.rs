@@ -36,7 +36,7 @@ const OBSERVE: i32 = 0x5441_0004;
 /// Runs a test in an observed context. Tests identify their sockets by routing ids.
 fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     with_watchdog(LIMIT, name, move || {
-        let context = Context::new();
+        let context = tautline_host::context();
         context.observe().unwrap();
         body(&context);
         context.terminate().unwrap();
@@ -359,7 +359,7 @@ fn options_and_subscriptions_are_as_they_are_now() {
 fn lingering_socket_is_visible_until_it_ends() {
     with_watchdog(LIMIT, "linger", || {
         // Another context keeps the file.
-        let (keeper, context) = (Context::new(), Context::new());
+        let (keeper, context) = (tautline_host::context(), tautline_host::context());
         keeper.observe().unwrap();
         context.observe().unwrap();
         let (vacant, endpoint) = bound(&context, SocketType::Pull, "tcp://127.0.0.1:*");
@@ -597,7 +597,7 @@ fn monitor_sockets_are_marked() {
         named(&mut early, "marked-early");
         // This socket connects before the monitor exists.
         early.connect("inproc://marked-events").unwrap();
-        let other = Context::new();
+        let other = tautline_host::context();
         other.observe().unwrap();
         let (mut same_name, _) = bound(&other, SocketType::Pair, "inproc://marked-events");
         named(&mut same_name, "marked-other");
@@ -750,7 +750,7 @@ fn context_option_reports_observation() {
         assert_eq!(context.get(OBSERVE), Ok(1));
         assert_eq!(context.set(OBSERVE, 1), Ok(()));
         assert_eq!(context.set(OBSERVE, 0), Err(Error::Invalid));
-        let other = Context::new();
+        let other = tautline_host::context();
         assert_eq!(other.get(OBSERVE), Ok(0));
         assert_eq!(other.set(OBSERVE, 0), Ok(()));
         assert_eq!(other.set_bytes(OBSERVE, &1_i32.to_ne_bytes()), Ok(()));
@@ -790,7 +790,7 @@ fn files(folder: &Path) -> Vec<tautline_observe::ObservedProcess> {
 #[ignore = "a child of other tests"]
 fn child_uses_a_socket() {
     let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
-    let context = Context::new();
+    let context = tautline_host::context();
     let socket = context.socket(SocketType::Pair).unwrap();
     println!("files while it runs: {}", processes_in(&own).len());
     drop(socket);
@@ -815,7 +815,7 @@ fn the_environment_turns_it_on_and_nothing_is_made_without_it() {
 #[test]
 #[ignore = "a child of other tests"]
 fn child_crashes() {
-    let context = Context::new();
+    let context = tautline_host::context();
     let mut socket = context.socket(SocketType::Pair).unwrap();
     named(&mut socket, "last seen");
     socket.bind("inproc://crash").unwrap();
@@ -850,7 +850,7 @@ fn crashed_process_is_readable_until_cleanup() {
 #[ignore = "a child of other tests"]
 fn child_gets_room_for_its_file() {
     let own = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("tautline");
-    let context = Context::new();
+    let context = tautline_host::context();
     assert!(!processes_in(&own).iter().any(|found| read(&found.path).is_ok()));
     // The parent has seen the report.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -902,10 +902,10 @@ fn a_file_without_room_is_reported_once_and_written_later() {
 #[test]
 #[ignore = "a child of other tests"]
 fn child_waits_in_its_looks() {
-    let context = Context::new();
+    let context = tautline_host::context();
     let socket = context.socket(SocketType::Pair).unwrap();
     // Each look waits here. The thread uses no processor time for that.
-    tautline_core::show_route(&socket, || {
+    tautline_host::show_route(&socket, || {
         std::thread::sleep(Duration::from_millis(20));
         tautline_observe::Route::default()
     });
@@ -934,7 +934,7 @@ fn a_look_that_waits_does_not_delay_the_next() {
 #[test]
 #[ignore = "a child of other tests"]
 fn child_says_its_name() {
-    let context = Context::new();
+    let context = tautline_host::context();
     println!("its name is {}", until(|reading| Some(reading.process.program.clone())));
     context.terminate().unwrap();
 }

@@ -7,28 +7,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Programs that run a script, without their versions: `python3.11` is `python`.
-const INTERPRETERS: [&str; 20] = [
-    "bash",
-    "bun",
-    "deno",
-    "dotnet",
-    "guile",
-    "java",
-    "julia",
-    "lua",
-    "luajit",
-    "mono",
-    "mono-sgen",
-    "node",
-    "nodejs",
-    "perl",
-    "php",
-    "pypy",
-    "python",
-    "ruby",
-    "sh",
-    "tclsh",
-];
+const INTERPRETERS: &str = "bash bun deno dotnet guile java julia lua luajit mono mono-sgen node \
+                            nodejs perl php pypy python ruby sh tclsh";
 
 /// Maximum number of characters of a given name.
 const LONGEST: usize = 64;
@@ -57,7 +37,8 @@ pub(super) fn name() -> String {
 /// Returns the name of a program with this file and these arguments.
 fn name_of(program: &str, arguments: &[String]) -> String {
     let kind = program.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-');
-    let script = if INTERPRETERS.contains(&kind) { script(kind, arguments) } else { None };
+    let is_interpreter = INTERPRETERS.split(' ').any(|name| name == kind);
+    let script = if is_interpreter { script(kind, arguments) } else { None };
     script.unwrap_or_else(|| program.to_owned())
 }
 
