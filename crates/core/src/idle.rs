@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use tautline_io::{clock, thread};
-use tautline_timing::idle::{FailedSpins, Times, YieldLosses};
+use tautline_timing::idle::{FailedSpins, LONG_NS, PauseRule, Times, YieldLosses};
 use tautline_timing::{SLICE, ThreadAccount, WAKE};
 
 /// Number of looks between two yields. A look costs far less than a yield.
@@ -135,5 +135,66 @@ impl Spin {
             (false, true) => SpinOutcome::Sleep,
             (false, false) => SpinOutcome::Continue,
         })
+    }
+}
+
+/// A receiver's pauses between two looks.
+#[derive(Debug)]
+pub(crate) struct Pause(PauseRule);
+
+impl Pause {
+    /// Returns the pauses of a receiver that has not waited yet.
+    pub(crate) fn new() -> Self {
+        Pause(PauseRule::new())
+    }
+
+    /// Called when the receiver has found no message and is about to wait. `received` and `sent`
+    /// are its total numbers of parts. Returns true after a pause; the receiver should then look
+    /// again. `arrived` returns a count that changes with each arriving message.
+    pub(crate) fn pause_before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
+        let now = clock::ticks();
+        let ticks = self.0.begin(now, received, sent);
+        if ticks == 0 {
+            return false;
+        }
+        self.0.end(now, pause(now, ticks, arrived));
+        true
+    }
+}
+
+/// Pauses for `ticks` ticks from `start`. A long pause ends early if no messages arrive. Returns
+/// its end.
+fn pause(start: u64, ticks: u64, arrived: impl Fn() -> u64) -> u64 {
+    let long = clock::nanos_to_ticks(LONG_NS);
+    let (end, mut before) = (start + ticks, if ticks > long { arrived() } else { 0 });
+    let mut now = start;
+    loop {
+        now = end.min(now + ticks.min(long));
+        while clock::ticks() < now {
+            std::hint::spin_loop();
+        }
+        // If no message arrived in this step, the sender is delayed or has finished.
+        if now == end || std::mem::replace(&mut before, arrived()) == before {
+            return now;
+        }
+        thread::yield_now_timed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the length of the longest pause if each look finds `count` more messages.
+    fn longest(count: u64) -> u64 {
+        let (all, start) = (Cell::new(0), clock::ticks());
+        let end = pause(start, clock::nanos_to_ticks(WAKE), || all.replace(all.get() + count));
+        end - start
+    }
+
+    #[test]
+    fn a_long_pause_goes_on_only_while_messages_come() {
+        assert_eq!(longest(1), clock::nanos_to_ticks(WAKE));
+        assert_eq!(longest(0), clock::nanos_to_ticks(LONG_NS));
     }
 }

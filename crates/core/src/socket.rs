@@ -29,6 +29,7 @@ pub use topic_keeper::{TopicAuthorizer, TopicRequest};
 pub use topics::authorize_topics;
 
 use std::time::{Duration, Instant};
+use tautline_timing::rules::{Rule, is_disabled};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::ReadSet;
@@ -36,6 +37,7 @@ use crate::context::{Context, check_not_forked};
 use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::host::SocketReport;
+use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::pattern::{Received, Routed, Sent};
 use crate::pipe::{Body, Part, Pipe, PipeId, SocketPipes, Target};
@@ -78,6 +80,10 @@ pub struct Socket {
     pattern: Routed,
     pipes: SocketPipes,
     receive_more: bool,
+    /// Numbers of parts sent and received, and the state that waits derive from them.
+    sent: u64,
+    received: u64,
+    pause: Pause,
     found: Found,
     /// Pipes whose peer is gone and that still have unread messages.
     ending: Vec<PipeId>,
@@ -155,20 +161,28 @@ impl Socket {
     /// Sends a short last part or a routing id by the current route.
     #[inline(always)]
     fn send_by_route(&mut self, bytes: &[u8], flags: Flags) -> bool {
-        !self.inbox.has_pending()
+        let sent = !self.inbox.has_pending()
             && if flags.more() {
                 self.pattern.routes.try_begin_addressed(&mut self.pipes, bytes)
             } else {
                 self.pattern.routes.try_send_short(&mut self.pipes, bytes, !flags.dontwait())
-            }
+            };
+        if sent {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        sent
     }
 
     /// Sends a body that goes by reference to an inproc peer, by the current route.
     #[inline(never)]
     fn send_owned_by_route(&mut self, message: &mut Message, flags: Flags) -> bool {
-        !flags.more()
+        let sent = !flags.more()
             && !self.inbox.has_pending()
-            && self.pattern.routes.send_owned(&mut self.pipes, message, !flags.dontwait())
+            && self.pattern.routes.send_owned(&mut self.pipes, message, !flags.dontwait());
+        if sent {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        sent
     }
 
     /// Sends a part that [`Socket::send_by_route`] did not send: long parts, and parts for which
@@ -178,6 +192,7 @@ impl Socket {
         if self.inbox.has_pending() {
             self.process_news()?;
         } else if self.pattern.routes.send(&mut self.pipes, &mut part)? {
+            self.sent = self.sent.wrapping_add(1);
             return Ok(());
         }
         if self.pipes.take_due_read() {
@@ -188,6 +203,7 @@ impl Socket {
         } else {
             self.send_by_pattern(&mut part, flags)
         };
+        self.sent = self.sent.wrapping_add(1);
         result.map(|_| ())
     }
 
@@ -290,6 +306,7 @@ impl Socket {
         }
         let len = self.pattern.routes.recv(&mut self.pipes, take)?;
         self.receive_more = false;
+        self.received = self.received.wrapping_add(1);
         Some(len)
     }
 
@@ -302,6 +319,7 @@ impl Socket {
             self.process_news()?;
         } else if let Some(received) = self.pattern.routes.recv_name(&mut self.pipes, target) {
             self.receive_more = received.more;
+            self.received = self.received.wrapping_add(1);
             return Ok(received.len);
         }
         let mut result = self.pattern.recv(&mut self.pipes, target);
@@ -324,6 +342,7 @@ impl Socket {
         }
         let Received { len, more, .. } = result?;
         self.receive_more = more;
+        self.received = self.received.wrapping_add(1);
         Ok(len)
     }
 
@@ -333,7 +352,7 @@ impl Socket {
         loop {
             if flags.dontwait() {
                 self.read_available()?;
-            } else {
+            } else if !self.pauses() {
                 self.wait(PollEvents { read: true, write: false }, deadline)?;
             }
             match self.pattern.recv(&mut self.pipes, target) {
@@ -349,6 +368,15 @@ impl Socket {
         if self.inbox.is_exposed() && self.pattern.has_more_to_do() {
             self.inbox.wake_if_parked();
         }
+    }
+
+    /// Pauses for a moment before a wait for inproc messages, if the pause lets more of them
+    /// arrive. Returns true if messages have arrived.
+    fn pauses(&mut self) -> bool {
+        let Socket { pause, pipes, received, sent, .. } = self;
+        pipes.has_inproc()
+            && !is_disabled(Rule::Pause)
+            && pause.pause_before_wait(*received, *sent, || pipes.arrival_count())
     }
 
     /// Holder of the baton: reads the available data and processes it. Returns true if the state

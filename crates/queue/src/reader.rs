@@ -144,6 +144,13 @@ impl FrameReader {
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
+    /// Returns a number that changes with each publication.
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        // Relaxed: number.
+        self.start.shared.tail.0.load(Ordering::Relaxed)
+    }
+
     /// Looks for bytes beyond `stop`, and returns true if there are any. Gives credit if it is due,
     /// or if there are no bytes.
     #[inline(never)]

@@ -17,6 +17,17 @@
 //!   (Otherwise the other thread is probably our peer. The scheduler moves it to a free core soon,
 //!   as long as we stay runnable.)
 //!
+//! A receiver from inproc peers also pauses between two looks ([`PauseRule`]). A receiver that is
+//! faster than its peer and looks all the time takes the cache line of the queue's counter from the
+//! peer with each look, and gets one message for it. Both then run at the speed at which a cache
+//! line travels. If the receiver stays away for a moment, it finds a batch and disturbs the peer
+//! less.
+//!
+//! So the receiver pauses once messages keep coming at short intervals, and lengthens the pause as
+//! long as that pays. If messages come one by one, it does not pause, because then latency matters.
+//! If messages come as fast as the peer can send, it pauses even longer, but only while more
+//! messages arrive.
+//!
 //! Inputs are times in clock ticks. The engine reads the clock, looks and yields.
 
 use super::{RARE_INTERVAL, WAKE};
@@ -127,6 +138,84 @@ impl YieldLosses {
         if is_much && !is_disabled(Rule::Spins) && starved() {
             self.no_spin_before.store(now + due, Relaxed);
         }
+    }
+}
+
+/// Length of the first pause.
+const FIRST_NS: u64 = 200;
+/// Length of the longest pause. If messages come as fast as possible, the limit is [`WAKE`], and
+/// the receiver checks every [`LONG_NS`] whether more messages arrive.
+pub const LONG_NS: u64 = 2500;
+/// A wait belongs to a stream if it follows the last wait within this time, multiplied by the
+/// number of received messages plus one.
+const STREAM_NS: u64 = 300;
+/// If a pause takes at most this time per message that arrived in it, it may grow into a long
+/// pause.
+const DENSE_NS: u64 = 60;
+/// Number of messages after a pause that make the pause worthwhile.
+const WORTH: u64 = 3;
+/// Number of waits in a stream before the first pause. Doubled after each useless pause, up to
+/// [`RARE_INTERVAL`] times this value.
+const STREAK: u32 = 4;
+
+/// A receiver's record of its last waits.
+#[derive(Debug)]
+pub struct PauseRule {
+    /// Length of the last pause in ticks. 0 if the receiver did not pause.
+    ticks: u64,
+    /// State at the start of the last wait: the time, and the number of parts received and sent.
+    last: u64,
+    received: u64,
+    sent: u64,
+    /// Number of waits in a stream so far, and the number that leads to a pause.
+    streak: u32,
+    needed: u32,
+}
+
+impl PauseRule {
+    /// Returns the record of a receiver that has not waited yet.
+    pub fn new() -> Self {
+        PauseRule { ticks: 0, last: 0, received: 0, sent: 0, streak: 0, needed: STREAK }
+    }
+
+    /// Called at `now`, when the receiver has found no message and is about to wait. `received` and
+    /// `sent` are its total numbers of parts. Returns the length of the pause, or 0.
+    #[inline]
+    pub fn begin(&mut self, now: u64, received: u64, sent: u64) -> u64 {
+        self.ticks = self.next(now, received, sent);
+        self.last = now;
+        self.ticks
+    }
+
+    /// Notes that the pause that began at `start` ended at `end`.
+    #[inline]
+    pub fn end(&mut self, start: u64, end: u64) {
+        self.ticks = end.wrapping_sub(start);
+        self.last = end;
+    }
+
+    /// Returns the length of the pause at `now`, or 0.
+    fn next(&mut self, now: u64, received: u64, sent: u64) -> u64 {
+        let batch = received.wrapping_sub(std::mem::replace(&mut self.received, received));
+        let answered = std::mem::replace(&mut self.sent, sent) != sent;
+        let stream = nanos_to_ticks(STREAM_NS).saturating_mul(batch + 1);
+        if batch == 0 || answered || now.wrapping_sub(self.last) >= stream {
+            self.streak = 0;
+            return 0;
+        }
+        if self.ticks > 0 {
+            if batch >= WORTH {
+                self.needed = STREAK;
+                let dense = self.ticks <= nanos_to_ticks(DENSE_NS).saturating_mul(batch);
+                let most = if dense { WAKE } else { LONG_NS };
+                return (self.ticks * 2).min(nanos_to_ticks(most));
+            }
+            self.needed = (self.needed * 2).min(STREAK * RARE_INTERVAL);
+            self.streak = 0;
+            return 0;
+        }
+        self.streak += 1;
+        if self.streak < self.needed { 0 } else { nanos_to_ticks(FIRST_NS) }
     }
 }
 

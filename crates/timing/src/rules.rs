@@ -37,6 +37,8 @@ rules! {
     Spins = "spins",
     /// A thread that soon waits writes its messages before, together.
     WaitHabit = "wait-habit",
+    /// A receiver from inproc peers pauses, so that messages arrive in batches.
+    Pause = "pause",
     /// A blocking sender waits for a slow peer.
     Pace = "pace",
     /// A large body is written directly from its memory.

@@ -85,6 +85,14 @@ impl Incoming {
         }
     }
 
+    /// Returns a number that changes with each message that comes.
+    pub(super) fn arrival_count(&self) -> u64 {
+        match &self.store {
+            Store::Queue(reader) => reader.arrived(),
+            Store::Slot(_) => 0,
+        }
+    }
+
     /// Returns the head of the next part without consuming it.
     pub(crate) fn head(&mut self) -> Option<FrameHead> {
         let Store::Queue(reader) = &mut self.store else { return None };

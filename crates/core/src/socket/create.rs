@@ -6,6 +6,7 @@ use crate::conn::ConnectionKind;
 use crate::context::{Context, SocketResources};
 use crate::driver::Site;
 use crate::error::{Error, check_shortage};
+use crate::idle::Pause;
 use crate::monitor::EventDispatcher;
 use crate::options::type_info::SocketTypeInfo;
 use crate::pattern::{self, PatternEntry, Routed};
@@ -46,6 +47,9 @@ impl Context {
             pattern: Routed::new((entry.create)()),
             pipes,
             receive_more: false,
+            sent: 0,
+            received: 0,
+            pause: Pause::new(),
             found: super::signals::Found::default(),
             ending: Vec::new(),
             site,

@@ -72,3 +72,54 @@ fn rare_yield_losses_do_not_stop_spinning() {
 fn ticks(nanos: u64) -> u64 {
     nanos_to_ticks(nanos)
 }
+
+/// Waits `waits` times, `gap` nanoseconds apart, with `batch` messages each. Returns the pauses.
+fn stream(pause: &mut PauseRule, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
+    (0..waits)
+        .map(|_| {
+            let now = pause.last + ticks(gap);
+            pause.ticks = pause.next(now, pause.received + batch, 0);
+            pause.last = now + pause.ticks;
+            pause.ticks
+        })
+        .collect()
+}
+
+#[test]
+fn pauses_grow_in_a_stream_and_stop_when_they_bring_nothing() {
+    let mut pause = PauseRule::new();
+    let (first, long) = (ticks(FIRST_NS), ticks(LONG_NS));
+    assert_eq!(stream(&mut pause, 3, 100, 1), [0; 3]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+    assert_eq!(stream(&mut pause, 3, 100, 10), [first * 2, first * 4, first * 8]);
+    assert_eq!(stream(&mut pause, 3, 100, 10), [long; 3]);
+    // Only one message: pausing stops, and the next attempt needs twice as many waits.
+    assert_eq!(stream(&mut pause, 8, 100, 1), [0; 8]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+    assert_eq!(stream(&mut pause, 16, 100, 1), [0; 16]);
+    assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
+}
+
+#[test]
+fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
+    let mut pause = PauseRule::new();
+    stream(&mut pause, 4, 100, 1);
+    let dense = |pause: u64| pause.div_ceil(ticks(DENSE_NS));
+    while pause.ticks < ticks(WAKE) {
+        let (batch, twice) = (dense(pause.ticks).max(WORTH), pause.ticks * 2);
+        assert_eq!(stream(&mut pause, 1, 100, batch), [twice.min(ticks(WAKE))]);
+    }
+    let sparse = dense(pause.ticks) - 1;
+    assert_eq!(stream(&mut pause, 1, 100, sparse), [ticks(LONG_NS)]);
+}
+
+#[test]
+fn no_pause_for_messages_that_come_one_by_one_or_are_answered() {
+    let mut pause = PauseRule::new();
+    assert_eq!(stream(&mut pause, 100, 1000, 1), [0; 100]);
+    for sent in 1..100 {
+        let now = pause.last + ticks(100);
+        assert_eq!(pause.next(now, pause.received + 1, sent), 0);
+        pause.last = now;
+    }
+}

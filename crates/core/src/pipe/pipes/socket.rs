@@ -111,6 +111,12 @@ impl SocketPipes {
         self.past.as_ref().map_or((now, 0), |past| (now + past.dropped, past.lost))
     }
 
+    /// Returns a number that changes with each message that comes. Counts only the first few pipes.
+    pub(crate) fn arrival_count(&self) -> u64 {
+        let few = self.slots.iter().take(FEW);
+        few.flatten().map(|pipe| pipe.incoming.arrival_count()).fold(0, u64::wrapping_add)
+    }
+
     /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
     /// them.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {

@@ -394,6 +394,8 @@ fn large_and_owned_parts_go_by_routes_too() {
             }
         }
     }
+    let (sent, received) = (push.sent, pull.received);
+    assert_eq!((sent, received), (18, 18));
 }
 
 #[test]
