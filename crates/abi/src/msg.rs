@@ -166,7 +166,14 @@ unsafe fn replace(
 pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
     // SAFETY: the caller passes null or 64 bytes.
     match unsafe { at(object) } {
-        Ok(message) => message.data_ptr().cast(),
+        // The program may write to the body.
+        Ok(message) => match message.expose() {
+            Ok(()) => message.data_ptr().cast(),
+            Err(_) => {
+                fail(Error::NoMemory);
+                null_mut()
+            }
+        },
         Err(error) => {
             fail(error);
             null_mut()

@@ -10,7 +10,7 @@
 //!   barrier   asymmetric store-load fence                       thread  names, placement, signals
 //!   errno     the C error number                                random  bytes from the kernel
 //!   interfaces   network interfaces by name          fork    how often the process was forked
-//!   env       variables, unless the caller has fewer rights
+//!   env       variables, unless the caller has fewer rights    slab   memory for other processes
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
@@ -31,11 +31,15 @@ pub mod fd;
 pub mod fork;
 #[cfg_attr(windows, path = "interfaces/windows.rs")]
 pub mod interfaces;
+#[cfg(linux_kernel)]
+mod memfd;
 pub mod net;
 pub mod poll;
 pub mod random;
 pub mod reactor;
 pub mod resolve;
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+pub mod slab;
 pub mod stderr_report;
 pub mod thread;
 pub mod time;

@@ -43,7 +43,8 @@ pub use identity::peer_credentials_of;
 pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;
-pub use stream::{Shutdown, Stream};
+pub use shared::Loan;
+pub use stream::{Shutdown, Stream, is_loan};
 pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};
 
 /// True if the two ends of a Unix domain stream can share memory on this system.

@@ -26,6 +26,7 @@ pub use cache::disable;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 use crate::reserve;
 
@@ -148,9 +149,38 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     allocate_from_system(size)
 }
 
+/// Memory for the largest blocks that does not come from the allocator. A block of it begins
+/// `ALIGN` bytes before a page.
+#[derive(Debug)]
+pub struct LargeSource {
+    /// Smallest size of a block.
+    pub least: usize,
+    /// Returns a block of this size, or null.
+    pub allocate: fn(usize) -> *mut u8,
+    /// True if the address belongs to the source.
+    pub owns: fn(*const u8) -> bool,
+    /// Gives a block back, which is no longer used.
+    pub free: unsafe fn(*mut u8),
+}
+
+/// The source of this process, set once.
+static LARGE_SOURCE: OnceLock<&'static LargeSource> = OnceLock::new();
+
+/// Makes all later blocks of `source.least` bytes and more come from there, if it has memory.
+pub fn set_large_source(source: &'static LargeSource) {
+    let _ = LARGE_SOURCE.set(source);
+}
+
+fn large_source(size: usize) -> Option<&'static LargeSource> {
+    LARGE_SOURCE.get().copied().filter(|source| size >= source.least)
+}
+
 #[cold]
 #[inline(never)]
 fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
+    if let Some(block) = large_source(size).and_then(|source| NonNull::new((source.allocate)(size))) {
+        return Some(block);
+    }
     let layout = layout(size.max(1))?;
     // SAFETY: the layout is not empty.
     let block = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
@@ -194,6 +224,10 @@ pub unsafe fn free_of(class: Class, block: *mut u8, size: usize) {
 #[cold]
 #[inline(never)]
 unsafe fn free_to_system(block: *mut u8, size: usize) {
+    if let Some(source) = large_source(size).filter(|source| (source.owns)(block)) {
+        // SAFETY: a block of the source, which is no longer used.
+        return unsafe { (source.free)(block) };
+    }
     if let Some(layout) = layout(size.max(1)) {
         // SAFETY: allocated with this layout.
         unsafe { std::alloc::dealloc(block, layout) };

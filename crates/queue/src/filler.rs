@@ -286,9 +286,12 @@ impl ByteFiller {
         };
         let total = header.body_len.saturating_add(header.header_len as u64);
         if arrived < total {
-            let first_look = self.partial.replace(header).is_none();
-            if first_look || (header.body_len > BY_REFERENCE_MAX && !self.end.in_external()) {
-                self.expect_body(&header, arrived);
+            // A body of which no byte has arrived may come as a whole (`adopt_body`).
+            if arrived > header.header_len as u64 {
+                let first_look = self.partial.replace(header).is_none();
+                if first_look || (header.body_len > BY_REFERENCE_MAX && !self.end.in_external()) {
+                    self.expect_body(&header, arrived);
+                }
             }
             return Ok(None);
         }
@@ -419,6 +422,33 @@ impl ByteFiller {
         unsafe { self.end.cut(cut, bytes) };
         self.exhausted = self.end.enter_external(&mut message, arrived as usize).is_err();
         self.end.drop_spare();
+    }
+
+    /// True if the next bytes are the body of a message's part, of this length.
+    pub fn awaits_body(&self, length: usize) -> bool {
+        let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
+        self.partial.is_none()
+            && arrived >= 2
+            && self.header(arrived).ok().flatten().is_some_and(|header| {
+                arrived == header.header_len as u64
+                    && header.body_len == length as u64
+                    && header.flags & frame::COMMAND == 0
+            })
+    }
+
+    /// Adds the body that is awaited (`awaits_body`), without a copy.
+    ///
+    /// # Errors
+    /// OutOfMemory.
+    pub fn adopt_body(&mut self, mut body: Message) -> io::Result<()> {
+        let length = body.len();
+        let adopted = self
+            .end
+            .spare(WITH_EXTERNAL)
+            .ok_or(NoMemory)
+            .and_then(|_| self.end.enter_external(&mut body, length));
+        self.end.drop_spare();
+        adopted.map_err(|NoMemory| io::ErrorKind::OutOfMemory.into())
     }
 
     /// Appends the body of the frame that was scanned last. The frame must be unpublished, and

@@ -13,6 +13,7 @@
 //! body.
 #![allow(unsafe_code)]
 
+mod loan;
 mod memory;
 mod metadata;
 pub(crate) mod packed;

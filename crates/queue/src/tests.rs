@@ -1,6 +1,7 @@
 //! Unit tests of the chains. The counters start just below their wrap-around in every test (see
 //! `chain`).
 
+mod adopted;
 mod amounts;
 mod inbound;
 mod inproc;

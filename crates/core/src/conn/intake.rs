@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
 use tautline_io::errno;
-use tautline_io::net::Stream;
+use tautline_io::net::{Stream, is_loan};
 use tautline_proto::command::{self, Command};
 use tautline_proto::{ProtocolError, ReplyForm, frame};
 use tautline_queue::message::Message;
@@ -177,6 +177,9 @@ impl Intake {
     }
 
     pub(super) fn open(&mut self, session: u32, stream: Arc<Stream>, stage: Option<SharedStage>) {
+        if stage.is_none() && !self.takes_subscriptions && self.sink.newest.is_none() {
+            stream.adopt_loans();
+        }
         self.session = session;
         self.stream = Some(stream);
         self.stage = stage;
@@ -293,9 +296,22 @@ impl Intake {
                 self.last_read = n;
                 self.scanned(asked)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                ReadOutcome::Nothing
-            }
+            Err(error) if is_loan(&error) => self.take_loan(stream, asked),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted => ReadOutcome::Nothing,
+                _ => self.handle_read_error(&error),
+            },
+        }
+    }
+
+    /// Takes a body without a copy, or makes the next read copy it.
+    #[cold]
+    fn take_loan(&mut self, stream: &Stream, asked: &mut PeerRequests) -> ReadOutcome {
+        let filler = &mut self.sink.filler;
+        let loan = stream.take_loan(|length| filler.awaits_body(length));
+        match loan.and_then(|loan| loan.map(|loan| filler.adopt_body(loan.into())).transpose()) {
+            Ok(Some(())) => self.scanned(asked),
+            Ok(None) => ReadOutcome::Bytes { published: false },
             Err(error) => self.handle_read_error(&error),
         }
     }
@@ -371,8 +387,7 @@ impl Intake {
     /// True if the number of messages or bytes that wait for the owner is at its limit.
     pub(super) fn is_full(&mut self) -> bool {
         let (limit, most_unread) = (self.message_limit(), self.most_unread);
-        let filler = self.filler();
-        limit != 0 && filler.backlog() >= limit || filler.unread() >= most_unread
+        limit != 0 && self.filler().backlog() >= limit || self.filler().unread() >= most_unread
     }
 
     /// Returns the current limit for messages that wait for the owner. 0 for unlimited.

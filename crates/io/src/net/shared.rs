@@ -24,15 +24,16 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::rights::{self, PeerFd};
 use super::transfer::{self, Sources, Targets};
 use crate::sys;
 
 mod bell;
+#[cfg_attr(not(any(test, feature = "loans")), path = "shared/loans/none.rs")]
+mod loans;
 mod region;
-mod resize;
 mod ring;
 
 // Atomics in mapped memory are real ones even in a model of loom.
@@ -43,7 +44,9 @@ use tautline_mem::sync::simulated as atomic;
 
 use atomic::AtomicBool;
 use atomic::Ordering::{Acquire, Release};
+pub use loans::Loan;
 use region::Region;
+pub(super) use ring::LOAN_AHEAD;
 use ring::{RegionReader, RegionWriter};
 
 /// Number of writes before the peer is asked, so that a connection with little traffic never asks.
@@ -80,8 +83,14 @@ struct Incoming {
     received: u64,
     /// True once descriptors are inspected.
     begun: bool,
+    /// True if loans are permitted.
+    borrows: bool,
+    /// True if the reader takes loans as a whole.
+    adopts: bool,
+    /// True if it does not take the next one.
+    copies: bool,
     /// Region, and the socket at which its writer is rung.
-    ring: Option<Box<(RegionReader, PeerFd)>>,
+    ring: Option<Box<(RegionReader, Arc<PeerFd>)>>,
     /// True once all bytes of the socket are read. Later bytes are in the region.
     switched: bool,
     /// True once the socket has ended.
@@ -101,6 +110,8 @@ struct Outgoing {
     /// for space.
     bell: Option<OwnedFd>,
     stage: Stage,
+    /// True if loans are permitted.
+    lends: bool,
     /// True once the reader takes part and all data goes into the region.
     switched: bool,
     /// True once the reader is gone.
@@ -149,10 +160,17 @@ impl SharedLink {
         })
     }
 
-    /// Starts to inspect the peer's descriptors and to ask the peer in turn.
-    pub(super) fn begin(&self, socket: BorrowedFd<'_>) {
-        lock(&self.incoming).begun = true;
-        lock(&self.outgoing).stage = Stage::Unknown;
+    /// Starts to inspect the peer's descriptors and to ask the peer in turn. `lends` permits loans,
+    /// which show the peer all bodies in a slab.
+    pub(super) fn begin(&self, socket: BorrowedFd<'_>, lends: bool) {
+        {
+            let mut incoming = lock(&self.incoming);
+            (incoming.begun, incoming.borrows) = (true, lends);
+        }
+        {
+            let mut outgoing = lock(&self.outgoing);
+            (outgoing.stage, outgoing.lends) = (Stage::Unknown, lends);
+        }
         rights::allow(socket);
     }
 
@@ -207,6 +225,28 @@ impl SharedLink {
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.request_wakeup(socket)
     }
 
+    /// Makes a read stop before a loan, and fail with [`LOAN_AHEAD`] at one.
+    pub(super) fn adopt_loans(&self) {
+        lock(&self.incoming).adopts = true;
+    }
+
+    /// Takes the loan at which a read has failed, if its length is `length`. Otherwise the next
+    /// read copies its bytes.
+    pub(super) fn take_loan(&self, length: impl FnOnce(usize) -> bool) -> io::Result<Option<Loan>> {
+        let mut incoming = lock(&self.incoming);
+        let Some((ring, bell)) = incoming.ring.as_deref_mut() else { return Ok(None) };
+        if ring.loan_length().is_some_and(length)
+            && let Some(loan) = ring.take_loan(bell)?
+        {
+            if ring.take_blocked() {
+                let _ = ring_bell(bell.as_fd());
+            }
+            return Ok(Some(loan));
+        }
+        incoming.copies = true;
+        Ok(None)
+    }
+
     // ---- writing
 
     /// Writes as much of the buffers as there is space for.
@@ -226,6 +266,15 @@ impl SharedLink {
     /// no space. `None` means that the stream's own socket becomes writable.
     pub(super) fn space_fd(&self) -> Option<BorrowedFd<'_>> {
         self.space_fd.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
+    }
+}
+
+impl Drop for SharedLink {
+    fn drop(&mut self) {
+        let outgoing = self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(writer), Some(reader)) = (outgoing.ring.take(), self.space_fd.take()) {
+            loans::keep(writer, reader);
+        }
     }
 }
 
@@ -256,7 +305,7 @@ impl Incoming {
             (Some(question), None) if question.is_stream() => drop(ring_bell(question.as_fd())),
             (Some(bell), Some(memory)) if rights.is_empty() && bell.is_stream() => {
                 if let Ok(region) = Region::accept(&memory) {
-                    self.ring = Some(Box::new((RegionReader::new(region), bell)));
+                    self.ring = Some(Box::new((RegionReader::new(region, self.borrows), Arc::new(bell))));
                     rights::refuse(socket);
                 }
             }
@@ -273,9 +322,9 @@ impl Incoming {
     /// Takes data from the region.
     fn take(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let Some((ring, bell)) = self.ring.as_deref_mut() else { return Ok(0) };
-        let n = ring.take(targets)?;
+        let n = ring.take(targets, bell, self.adopts && !self.copies)?;
         if n > 0 {
-            self.idle = 0;
+            (self.idle, self.copies) = (0, false);
             if ring.take_blocked() {
                 // A peer that is gone needs no space.
                 let _ = ring_bell(bell.as_fd());
@@ -294,14 +343,16 @@ impl Incoming {
     }
 
     fn still_listens(&mut self) -> bool {
-        self.ring.as_mut().is_some_and(|ring| ring.0.is_asleep() && !ring.0.has_bytes().unwrap_or(true))
+        self.ring
+            .as_mut()
+            .is_some_and(|ring| ring.0.is_asleep() && !ring.0.has_bytes(ring.1.as_fd()).unwrap_or(true))
     }
 
     fn request_wakeup(&mut self, socket: BorrowedFd<'_>) -> bool {
         // Empty the socket before asking for a bell, so that the requested bell is not taken away.
         self.drain_bells(socket);
         let Some(ring) = self.ring.as_mut().filter(|_| !self.ended) else { return false };
-        ring.0.sleep().unwrap_or(false)
+        ring.0.sleep(ring.1.as_fd()).unwrap_or(false)
     }
 
     /// Takes the bells from the socket, and notes its end.
@@ -314,8 +365,8 @@ impl Outgoing {
     /// Switches all later writes to the region if the reader takes part. Returns the socket at
     /// which the reader rings.
     fn switch(&mut self) -> Option<OwnedFd> {
-        let ring = self.ring.as_ref().filter(|ring| ring.is_accepted())?;
-        ring.switch(self.sent);
+        let ring = self.ring.as_mut().filter(|ring| ring.is_accepted())?;
+        ring.switch(self.sent, self.lends);
         self.switched = true;
         self.bell.take()
     }
@@ -422,11 +473,10 @@ impl Outgoing {
         let Some(ring) = self.ring.as_mut().filter(|_| !self.reader_closed) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let n = ring.put(sources, || {
-            // Empty the socket before asking for the next bell, so that the requested bell is not
-            // taken away.
-            room.is_some_and(|room| take_bells(room.as_fd()))
-        })?;
+        // Empty the socket before asking for the next bell, so that the requested bell is not taken
+        // away.
+        let n =
+            ring.put(sources, room.map(AsFd::as_fd), || room.is_some_and(|room| take_bells(room.as_fd())))?;
         if n > 0 && ring.take_asleep() {
             // The peer may have read the published data already. As with a socket, the next write
             // fails.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use super::address::{RawAddress, local_address, peer_address};
-use super::shared::SharedLink;
+use super::shared::{LOAN_AHEAD, Loan, SharedLink};
 use super::transfer::{self, Sources, Targets};
 use super::{Address, Credentials, Failure, Family, StreamOptions, adopt, option, os, rights};
 use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -121,7 +121,8 @@ impl Stream {
         if let Some(link) = self.link.get()
             && (others || self.is_peer_own_user())
         {
-            link.begin(self.as_fd());
+            // With `others`, processes of other users may see the memory.
+            link.begin(self.as_fd(), !others);
         }
     }
 
@@ -129,6 +130,23 @@ impl Stream {
     #[inline]
     pub fn reads_from_memory(&self) -> bool {
         self.link.get().is_some_and(|link| link.takes_from_memory())
+    }
+
+    /// Makes a read stop before a loan: a large body that the peer has in memory which this process
+    /// can read. At a loan, a read fails with an error for which [`is_loan`] is true.
+    pub fn adopt_loans(&self) {
+        if let Some(link) = self.link.get() {
+            link.adopt_loans();
+        }
+    }
+
+    /// Takes the loan at which a read has failed, if `fits` is true for its length. Otherwise the
+    /// next read copies its bytes.
+    ///
+    /// # Errors
+    /// EPROTO if the peer breaks the rules.
+    pub fn take_loan(&self, fits: impl FnOnce(usize) -> bool) -> io::Result<Option<Loan>> {
+        self.link.get().map_or(Ok(None), |link| link.take_loan(fits))
     }
 
     /// Asks for a wake-up. The reader calls this before it waits for the descriptor to become
@@ -356,4 +374,9 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// True for the error of a read that finds a loan, see [`Stream::adopt_loans`].
+pub fn is_loan(error: &io::Error) -> bool {
+    cfg!(feature = "loans") && error.raw_os_error() == Some(LOAN_AHEAD)
 }

@@ -8,6 +8,7 @@ use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, IndirectBody, Message};
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use tautline_io::net::Loan;
 use tautline_mem::blocks::{self, Class};
 
 /// The count before a heap body, and the size of the body's room. The body follows directly,
@@ -109,12 +110,40 @@ pub(super) struct ForeignBlock {
     hint: *mut c_void,
     /// True if the only message with this body may write to it.
     writable: bool,
+    /// True if the memory is a loan, which `hint` points to.
+    lent: bool,
 }
 
 impl ForeignBlock {
     /// Creates a block with one reference.
     pub(super) fn boxed(data: *mut u8, free: FreeFn, hint: *mut c_void, writable: bool) -> *mut ForeignBlock {
-        Box::into_raw(Box::new(ForeignBlock { references: AtomicUsize::new(1), data, free, hint, writable }))
+        Box::into_raw(Box::new(ForeignBlock {
+            references: AtomicUsize::new(1),
+            data,
+            free,
+            hint,
+            writable,
+            lent: false,
+        }))
+    }
+
+    /// Creates a block for a loan, with one reference.
+    pub(super) fn lent(loan: Loan) -> *mut ForeignBlock {
+        let data = loan.as_ptr().cast_mut();
+        let hint = Box::into_raw(Box::new(loan)).cast();
+        let free: FreeFn = free_owner::<Loan>;
+        let references = AtomicUsize::new(1);
+        Box::into_raw(Box::new(ForeignBlock { references, data, free, hint, writable: false, lent: true }))
+    }
+
+    /// The loan, if the memory is one.
+    pub(super) fn loan(&self) -> Option<&Loan> {
+        // SAFETY: `lent` has stored it, and the last reference to the block frees it.
+        self.lent.then(|| unsafe { &*self.hint.cast::<Loan>() })
+    }
+
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent
     }
 
     pub(super) fn is_unique(&self) -> bool {

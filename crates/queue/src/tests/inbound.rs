@@ -14,14 +14,14 @@ fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
 }
 
 /// Puts all of the bytes in with one read.
-fn fill_once(filler: &mut ByteFiller, bytes: &[u8]) {
+pub(super) fn fill_once(filler: &mut ByteFiller, bytes: &[u8]) {
     let n = filler.fill(64 * 1024, usize::MAX, |room| Ok(copy(bytes, room)), || false).unwrap();
     assert_eq!(n, bytes.len());
 }
 
 /// Scans the arrived bytes and publishes them at message boundaries. Returns the number of
 /// messages.
-fn scan(filler: &mut ByteFiller) -> Result<u32, ProtocolError> {
+pub(super) fn scan(filler: &mut ByteFiller) -> Result<u32, ProtocolError> {
     let mut messages = 0;
     loop {
         let short = filler.next_short_messages(u32::MAX, None, |_, _| true);

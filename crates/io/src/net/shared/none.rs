@@ -15,7 +15,7 @@ impl SharedLink {
         None
     }
 
-    pub(super) fn begin(&self, _: BorrowedFd<'_>) {
+    pub(super) fn begin(&self, _: BorrowedFd<'_>, _: bool) {
         match self.0 {}
     }
 
@@ -40,6 +40,38 @@ impl SharedLink {
     }
 
     pub(super) fn space_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self.0 {}
+    }
+
+    pub(super) fn adopt_loans(&self) {
+        match self.0 {}
+    }
+
+    pub(super) fn take_loan(&self, _: impl FnOnce(usize) -> bool) -> io::Result<Option<Loan>> {
+        match self.0 {}
+    }
+}
+
+/// No error of this system has this number.
+pub(super) const LOAN_AHEAD: std::ffi::c_int = -1;
+
+/// A body in the memory of another process: there are none on this system.
+#[derive(Debug)]
+pub struct Loan(Infallible);
+
+impl Loan {
+    /// Address of the body.
+    pub fn as_ptr(&self) -> *const u8 {
+        match self.0 {}
+    }
+
+    /// Length of the body in bytes.
+    pub fn length(&self) -> usize {
+        match self.0 {}
+    }
+
+    /// Returns an address of the body that a program may write to.
+    pub fn expose(&self) -> Option<*mut u8> {
         match self.0 {}
     }
 }

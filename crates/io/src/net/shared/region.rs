@@ -14,11 +14,12 @@ use super::atomic::Ordering::Relaxed;
 use super::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use super::super::rights::PeerFd;
-use super::resize::resize;
+use super::loans::LoanArea;
+use crate::memfd;
 use crate::sys::{check, retry};
 
 /// Size of a ring in bytes, a power of two. Small in a simulation, so that the ring is often full.
@@ -32,11 +33,6 @@ const SIZE: usize = HEADER + CAPACITY;
 const BUDGET: usize = 64 * 1024 * 1024;
 /// Identifies the layout, which both ends must share.
 const MAGIC: u64 = u64::from_le_bytes(*b"tautlin1");
-
-/// Operations on the memory that must be impossible.
-const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-/// MFD_NOEXEC_SEAL: the content is not executable, which a system may require (vm.memfd_noexec).
-const NO_EXECUTION: libc::c_uint = 0x0008;
 
 /// Number of bytes that this process has mapped.
 // Relaxed: number: a budget.
@@ -71,7 +67,11 @@ pub(super) struct Header {
     pub(super) asleep: Line<AtomicU32>,
     /// Set if the writer requests a bell when there is space.
     pub(super) blocked: Line<AtomicU32>,
+    /// Large bodies outside of the ring.
+    loans: LoanArea,
 }
+
+const _: () = assert!(size_of::<Header>() <= HEADER);
 
 /// A mapped region. Each end has one.
 pub(super) struct Region {
@@ -87,18 +87,12 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Creates a region. Returns it with the descriptor to hand over.
     pub(super) fn create() -> io::Result<(Region, OwnedFd)> {
-        let fd = match memory(NO_EXECUTION) {
-            // Linux before 6.3.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => memory(0),
-            outcome => outcome,
-        }?;
-        resize(fd.as_fd(), SIZE)?;
+        let fd = memfd::create(SIZE)?;
         let share = Share::take()?;
         // Touching a missing page that cannot be allocated would kill the process. SAFETY: the
         // descriptor is open; integers only.
         retry(|| check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, SIZE as libc::off_t) }))?;
-        // SAFETY: the descriptor is open; integers only.
-        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) })?;
+        memfd::seal(&fd, memfd::FIXED_LENGTH)?;
         let region = Region::map(fd.as_fd(), share)?;
         region.header().magic.store(MAGIC, Relaxed);
         // The reader has not looked yet, so it must get a bell with the first bytes.
@@ -114,16 +108,8 @@ impl Region {
         // The first check takes no lock, and tells memory from all other files, on which the calls
         // below may wait. SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
         let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
-        // SAFETY: a struct of integers, which the kernel fills in.
-        let system = unsafe {
-            let mut system: libc::statfs = std::mem::zeroed();
-            check(libc::fstatfs(raw, &mut system))?;
-            system
-        };
-        // Huge pages belong to another file system, and mapping its files takes a lock. The numbers
-        // of file systems have 32 bits, in types that differ between C libraries.
-        let ordinary = system.f_type as u32 == libc::TMPFS_MAGIC as u32;
-        if !(seals & SEALS == SEALS && ordinary && memory.has_length(SIZE as u64)) {
+        let is_fixed = seals & memfd::FIXED_LENGTH == memfd::FIXED_LENGTH;
+        if !(is_fixed && memfd::is_plain(raw)? && memory.has_length(SIZE as u64)) {
             return Err(invalid());
         }
         let region = Region::map(memory.as_fd(), Share::take()?)?;
@@ -148,6 +134,11 @@ impl Region {
         // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than
         // the ring. Any bits are a valid value of atomics.
         unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// The part of the header for loans.
+    pub(super) fn loans(&self) -> &LoanArea {
+        &self.header().loans
     }
 
     /// Copies `length` bytes to the ring, at position `at` of the stream.
@@ -204,18 +195,6 @@ impl Drop for Region {
     }
 }
 
-/// Creates empty memory that can be sealed.
-pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
-    let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // By number, because glibc before 2.27 has no function for it and cannot load a library that
-    // imports one.
-    // SAFETY: the name is a C string.
-    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"tautline-ipc".as_ptr(), flags) };
-    let fd = check(fd as libc::c_int)?;
-    // SAFETY: the descriptor is ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Copies between memory of this process and memory that another process may write to at the same
 /// time.
 ///
@@ -226,7 +205,7 @@ pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
-unsafe fn copy_opaquely(from: *const u8, to: *mut u8, n: usize) {
+pub(super) unsafe fn copy_opaquely(from: *const u8, to: *mut u8, n: usize) {
     static COPY: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void = libc::memcpy;
     // SAFETY: an initialised static.
     let copy = unsafe { (&raw const COPY).read_volatile() };

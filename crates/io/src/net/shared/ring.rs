@@ -1,18 +1,27 @@
 //! A ring of bytes in shared memory, with one writer and one reader in different processes.
 //!
+//! A large body may be a loan (`loans.rs`): it belongs to the stream, but takes no space here.
+//!
 //! Each end keeps its own position in its private memory. It reads the other end's position from
 //! the region, and uses it only after a check. An end that has to wait asks for a bell (`bell.rs`).
 
 use super::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
+use super::super::rights::PeerFd;
 use super::super::transfer::{Sources, Targets};
 use super::bell;
+use super::loans::{Borrower, Lender, Loan, Outcome};
 use super::region::{CAPACITY, Region};
 
 /// Bytes that the writer copies before it publishes them to the reader, so that both ends work on a
 /// long message at once.
 const PIECE: usize = 64 * 1024;
+
+/// Error number of a read that finds a loan, which the caller wants to take as a whole.
+pub(crate) const LOAN_AHEAD: libc::c_int = libc::EMEDIUMTYPE;
 
 /// Writing end of a ring.
 pub(super) struct RegionWriter {
@@ -20,24 +29,27 @@ pub(super) struct RegionWriter {
     tail: u64,
     /// Reader's position when we last read it.
     head: u64,
+    /// Lends large bodies, if the reader takes loans.
+    lender: Option<Box<Lender>>,
 }
 
 /// Reading end of a ring.
 pub(super) struct RegionReader {
-    region: Region,
+    region: Arc<Region>,
     head: u64,
     /// Writer's position when we last read it.
     tail: u64,
+    borrower: Option<Box<Borrower>>,
 }
 
 /// Error for an impossible value from the other end.
-fn broken() -> io::Error {
+pub(super) fn broken() -> io::Error {
     io::Error::from_raw_os_error(libc::EPROTO)
 }
 
 impl RegionWriter {
     pub(super) fn new(region: Region) -> Self {
-        RegionWriter { region, tail: 0, head: 0 }
+        RegionWriter { region, tail: 0, head: 0, lender: None }
     }
 
     /// True if the reader has mapped the region.
@@ -45,23 +57,49 @@ impl RegionWriter {
         self.region.header().accepted.load(Acquire) != 0
     }
 
-    /// Announces that the data after `at` bytes of the socket is in the ring.
-    pub(super) fn switch(&self, at: u64) {
+    /// Announces that the data after `at` bytes of the socket is in the ring. `lends` permits
+    /// loans.
+    pub(super) fn switch(&mut self, at: u64, lends: bool) {
+        self.lender = if lends { Lender::new(self.region.loans()) } else { None };
         self.region.header().switch_at.0.store(at, Relaxed);
         self.region.header().switched.store(1, Release);
     }
 
     /// Copies as much of the buffers as there is space for. If less than everything fits, a bell
     /// will ring when there is more space. `prepare` is called before the bell is requested, and
-    /// returns true if the other end can still ring it.
+    /// returns true if the other end can still ring it. `reader` is the socket at which the other
+    /// end rings.
     pub(super) fn put(
         &mut self,
         sources: &Sources<'_>,
+        reader: Option<BorrowedFd<'_>>,
         mut prepare: impl FnMut() -> bool,
     ) -> io::Result<usize> {
         let (mut written, mut shown) = (0, 0);
         for buffer in sources.raw() {
             let (mut from, mut left) = (buffer.iov_base.cast::<u8>().cast_const(), buffer.iov_len);
+            match self.lend(reader, from, left) {
+                Outcome::Lent => {
+                    written += left;
+                    left = 0;
+                }
+                Outcome::Copy => {}
+                Outcome::NoRoom => {
+                    self.publish();
+                    if !prepare() {
+                        return if written > 0 { Ok(written) } else { Err(io::ErrorKind::BrokenPipe.into()) };
+                    }
+                    bell::request(&self.region.header().blocked.0);
+                    match self.lend(reader, from, left) {
+                        Outcome::NoRoom => return Ok(written),
+                        Outcome::Lent => {
+                            written += left;
+                            left = 0;
+                        }
+                        Outcome::Copy => {}
+                    }
+                }
+            }
             while left > 0 {
                 let mut room = self.space();
                 if room == 0 {
@@ -94,6 +132,23 @@ impl RegionWriter {
         }
         self.publish();
         Ok(written)
+    }
+
+    /// Lends a large body. `reader` takes descriptors.
+    fn lend(&mut self, reader: Option<BorrowedFd<'_>>, body: *const u8, length: usize) -> Outcome {
+        match (&mut self.lender, reader) {
+            (Some(lender), Some(reader)) if lender.can_lend(body, length) => {
+                // The reader must know the bytes before a loan. Release as in `publish`.
+                self.region.header().tail.0.store(self.tail, Release);
+                lender.lend(self.region.loans(), reader, self.tail, body, length)
+            }
+            _ => Outcome::Copy,
+        }
+    }
+
+    /// True if the reader may still use a body that was lent.
+    pub(super) fn has_loans(&mut self) -> bool {
+        self.lender.as_mut().is_some_and(|lender| lender.has_loans(self.region.loans()))
     }
 
     fn space(&self) -> usize {
@@ -137,10 +192,12 @@ impl RegionWriter {
 }
 
 impl RegionReader {
-    /// Accepts the region. The writer may put its bytes here from now on.
-    pub(super) fn new(region: Region) -> Self {
+    /// Accepts the region. The writer may put its bytes here from now on. `borrows` permits loans.
+    pub(super) fn new(region: Region, borrows: bool) -> Self {
+        let region = Arc::new(region);
+        let borrower = if borrows { Borrower::new(region.loans()) } else { None };
         region.header().accepted.store(1, Release);
-        RegionReader { region, head: 0, tail: 0 }
+        RegionReader { region, head: 0, tail: 0, borrower }
     }
 
     /// Returns how many bytes of the socket precede those of the ring, once the writer has
@@ -150,33 +207,101 @@ impl RegionReader {
         (header.switched.load(Acquire) != 0).then(|| header.switch_at.0.load(Relaxed))
     }
 
-    /// Takes the available data, as much as the buffers hold.
-    pub(super) fn take(&mut self, targets: &Targets<'_>) -> io::Result<usize> {
-        if self.tail == self.head {
-            self.load_tail()?;
+    /// Takes the available data, as much as the buffers hold. `writer` is the socket of the writer.
+    /// With `adopts`, stops before a loan, and fails with [`LOAN_AHEAD`] at one.
+    pub(super) fn take(
+        &mut self,
+        targets: &Targets<'_>,
+        writer: &Arc<PeerFd>,
+        adopts: bool,
+    ) -> io::Result<usize> {
+        if !self.has_bytes(writer.as_fd())? {
+            return Ok(0);
         }
         let mut taken = 0;
         for buffer in targets.raw() {
-            let n = buffer.iov_len.min((self.tail - self.head) as usize);
-            // SAFETY: the targets are valid for writes; n is at most the capacity, as `look` has
-            // checked.
-            unsafe { self.region.get(self.head, buffer.iov_base.cast(), n) };
-            self.head += n as u64;
-            taken += n;
+            let (mut to, mut left) = (buffer.iov_base.cast::<u8>(), buffer.iov_len);
+            while left > 0 {
+                let n = self.take_piece(to, left, writer, adopts)?;
+                if n == 0 {
+                    break;
+                }
+                to = to.wrapping_add(n);
+                left -= n;
+                taken += n;
+            }
         }
         if taken > 0 {
             // Release: the copy is complete.
             self.region.header().head.0.store(self.head, Release);
+        } else if adopts && self.loan_length().is_some() {
+            return Err(io::Error::from_raw_os_error(LOAN_AHEAD));
         }
         Ok(taken)
     }
 
+    /// Takes bytes of the ring or of a loan, at most `most` of them. 0 if there are none now, or if
+    /// there is a loan that the caller adopts. `to` is valid for writes of `most` bytes.
+    fn take_piece(
+        &mut self,
+        to: *mut u8,
+        most: usize,
+        writer: &Arc<PeerFd>,
+        adopts: bool,
+    ) -> io::Result<usize> {
+        let mut ready = (self.tail - self.head) as usize;
+        if let Some(borrower) = self.borrower.as_mut().filter(|borrower| borrower.has_loans()) {
+            if let Some(at) = borrower.next_at(self.region.loans(), self.head)? {
+                ready = ready.min((at - self.head) as usize);
+            }
+            if !adopts || borrower.is_copying() {
+                // SAFETY: the caller's promise.
+                let n = unsafe { borrower.copy(&self.region, self.head, writer, to, most)? };
+                if n > 0 {
+                    return Ok(n);
+                }
+            }
+        }
+        let n = most.min(ready);
+        // SAFETY: the caller's promise; n is at most the capacity, as `load_tail` has checked.
+        unsafe { self.region.get(self.head, to, n) };
+        self.head += n as u64;
+        Ok(n)
+    }
+
+    /// Returns the length of the loan at the current position, if there is one.
+    pub(super) fn loan_length(&self) -> Option<usize> {
+        self.borrower.as_ref()?.length_at(self.head)
+    }
+
+    /// Takes the loan at the current position. `writer` is the socket of the writer.
+    pub(super) fn take_loan(&mut self, writer: &Arc<PeerFd>) -> io::Result<Option<Loan>> {
+        match &mut self.borrower {
+            Some(borrower) => borrower.take(&self.region, self.head, writer),
+            None => Ok(None),
+        }
+    }
+
     /// True if there is data, according to the writer's current position.
-    pub(super) fn has_bytes(&mut self) -> io::Result<bool> {
+    pub(super) fn has_bytes(&mut self, writer: BorrowedFd<'_>) -> io::Result<bool> {
         if self.tail == self.head {
             self.load_tail()?;
+            self.look_for_loans(writer)?;
         }
-        Ok(self.tail != self.head)
+        Ok(self.tail != self.head || self.borrower.as_ref().is_some_and(|borrower| borrower.has_loans()))
+    }
+
+    /// Called after `load_tail`, so that all loans before the tail are known.
+    fn look_for_loans(&mut self, writer: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(borrower) = &mut self.borrower else { return Ok(()) };
+        let area = self.region.loans();
+        borrower.look(area, writer)?;
+        let next = borrower.next_at(area, self.head)?;
+        if next.is_some_and(|at| at > self.tail) {
+            // The writer publishes the bytes before a loan first.
+            self.load_tail()?;
+        }
+        if next.is_some_and(|at| at > self.tail) { Err(broken()) } else { Ok(()) }
     }
 
     fn load_tail(&mut self) -> io::Result<()> {
@@ -202,9 +327,9 @@ impl RegionReader {
 
     /// Requests a bell with the next bytes. If there is data now, returns false and requests no
     /// bell.
-    pub(super) fn sleep(&mut self) -> io::Result<bool> {
+    pub(super) fn sleep(&mut self, writer: BorrowedFd<'_>) -> io::Result<bool> {
         bell::request(&self.region.header().asleep.0);
-        let something = self.has_bytes()?;
+        let something = self.has_bytes(writer)?;
         if something {
             self.region.header().asleep.0.store(0, Relaxed);
         }
@@ -214,5 +339,13 @@ impl RegionReader {
     /// True if a bell was requested and has not been rung.
     pub(super) fn is_asleep(&self) -> bool {
         self.region.header().asleep.0.load(Relaxed) != 0
+    }
+}
+
+impl Drop for RegionReader {
+    fn drop(&mut self) {
+        if let Some(borrower) = &mut self.borrower {
+            borrower.return_untaken(self.region.loans());
+        }
     }
 }

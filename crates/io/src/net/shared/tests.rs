@@ -2,19 +2,21 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use super::region::{self, CAPACITY, HEADER, Region};
+use super::region::{CAPACITY, HEADER, Region};
 use super::ring::{RegionReader, RegionWriter};
 use super::{ASK, MOST_BELLS, PATIENCE, WRITES, take_bells};
+use crate::memfd;
 use crate::net::Stream;
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{Sources, Targets, receive_with_rights, send_with_rights, uninit};
 use crate::poll::{PollFd, poll};
 use tautline_testkit::with_watchdog;
 
-fn watched(name: &str, work: impl FnOnce() + Send + 'static) {
+pub(super) fn watched(name: &str, work: impl FnOnce() + Send + 'static) {
     with_watchdog(std::time::Duration::from_secs(300), name, work);
 }
 
@@ -38,7 +40,7 @@ fn with_plain_end() -> (Stream, UnixStream) {
 }
 
 /// Creates two ends of which the near one already writes into memory.
-fn switched_pair() -> (Stream, Stream) {
+pub(super) fn switched_pair() -> (Stream, Stream) {
     let (near, far) = pair();
     for _ in 0..=WRITES + 1 {
         assert_eq!(near.write(&[7]).unwrap(), 1);
@@ -48,7 +50,7 @@ fn switched_pair() -> (Stream, Stream) {
     (near, far)
 }
 
-fn read_some(stream: &Stream, most: usize) -> Vec<u8> {
+pub(super) fn read_some(stream: &Stream, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; most];
     let n = read_waiting(stream, &mut bytes);
     bytes.truncate(n);
@@ -56,7 +58,7 @@ fn read_some(stream: &Stream, most: usize) -> Vec<u8> {
 }
 
 /// Reads, and sleeps by the protocol until there is data.
-fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
+pub(super) fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
     loop {
         match stream.read(buffer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -68,7 +70,7 @@ fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
     }
 }
 
-fn write_waiting(stream: &Stream, mut bytes: &[u8]) {
+pub(super) fn write_waiting(stream: &Stream, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match stream.write(bytes) {
             Ok(n) => bytes = &bytes[n..],
@@ -78,7 +80,7 @@ fn write_waiting(stream: &Stream, mut bytes: &[u8]) {
     }
 }
 
-fn await_room(stream: &Stream) {
+pub(super) fn await_room(stream: &Stream) {
     let (fd, readable) = stream.space_fd();
     let events = if readable { PollFd::IN } else { PollFd::OUT };
     poll(&mut [PollFd::new(fd.as_raw_fd(), events)], None).unwrap();
@@ -89,7 +91,7 @@ fn is_ready(fd: impl AsFd, events: i16) -> bool {
     poll(&mut fds, Some(std::time::Duration::ZERO)).unwrap() > 0
 }
 
-fn would_block<T: std::fmt::Debug>(result: io::Result<T>) -> bool {
+pub(super) fn would_block<T: std::fmt::Debug>(result: io::Result<T>) -> bool {
     result.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
@@ -523,7 +525,7 @@ fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::Borrowe
 // ---- a peer that means harm
 
 fn memory(size: usize, seals: libc::c_int) -> OwnedFd {
-    let fd = region::memory(0).unwrap();
+    let fd = memfd::create_empty(0).unwrap();
     // SAFETY: the descriptor is open; the calls take integers.
     unsafe {
         assert_eq!(libc::ftruncate(fd.as_raw_fd(), size as libc::off_t), 0);
@@ -553,11 +555,11 @@ fn only_memory_of_the_known_size_is_mapped() {
 }
 
 /// Returns a region mapped at both ends.
-fn ring() -> (RegionWriter, RegionReader, Region) {
+pub(super) fn ring() -> (RegionWriter, RegionReader, Region) {
     let (region, fd) = Region::create().unwrap();
     let fd = PeerFd::from(fd);
     let twice = || Region::accept(&fd).unwrap();
-    (RegionWriter::new(twice()), RegionReader::new(twice()), region)
+    (RegionWriter::new(twice()), RegionReader::new(twice(), true), region)
 }
 
 #[test]
@@ -565,14 +567,17 @@ fn positions_that_cannot_be_are_an_error() {
     let (mut producer, mut consumer, region) = ring();
     let mut bytes = [1; 100];
     let capacity = CAPACITY as u64;
-    let mut take = |consumer: &mut RegionReader| consumer.take(&Targets::one(uninit(&mut bytes)));
+    let (bell, _other) = UnixStream::pair().unwrap();
+    let bell = Arc::new(PeerFd::from(OwnedFd::from(bell)));
+    let mut take =
+        |consumer: &mut RegionReader| consumer.take(&Targets::one(uninit(&mut bytes)), &bell, false);
     for tail in [capacity + 1, u64::MAX, u64::MAX - 50] {
         region.header().tail.0.store(tail, SeqCst);
         assert_eq!(take(&mut consumer).unwrap_err().raw_os_error(), Some(libc::EPROTO), "{tail}");
     }
     region.header().tail.0.store(capacity, SeqCst);
     assert_eq!(take(&mut consumer).unwrap(), 100, "whatever is there");
-    let put = |producer: &mut RegionWriter| producer.put(&Sources::one(&[2; 5000]), || true);
+    let put = |producer: &mut RegionWriter| producer.put(&Sources::one(&[2; 5000]), None, || true);
     while put(&mut producer).unwrap() > 0 {}
     for head in [capacity + 101, u64::MAX] {
         region.header().head.0.store(head, SeqCst);

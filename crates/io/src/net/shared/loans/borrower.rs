@@ -1,0 +1,369 @@
+//! The reader's end of the loans of one direction.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+use super::super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::super::region::{Region, copy_opaquely};
+use super::super::ring::broken;
+use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, exposure, slab_state};
+use crate::net::rights::PeerFd;
+use crate::net::transfer::{self, Targets};
+use crate::sys::{check, retry};
+use crate::{fork, libc, memfd, slab};
+
+/// Limit for the slabs of other processes that this process maps.
+const BUDGET: usize = 1024 * 1024 * 1024;
+/// Number of bytes that are mapped.
+// Relaxed: number: a budget.
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// A slab of the peer, mapped for reading.
+struct MappedSlab {
+    base: NonNull<u8>,
+    length: usize,
+    /// A second mapping, in which pages are copied when they are written. `None` if it cannot be
+    /// had.
+    private: OnceLock<Option<NonNull<u8>>>,
+    /// For the second mapping.
+    memory: PeerFd,
+}
+
+// SAFETY: the mapping belongs to this value, on any thread.
+unsafe impl Send for MappedSlab {}
+// SAFETY: a shared reference gives addresses only.
+unsafe impl Sync for MappedSlab {}
+
+impl MappedSlab {
+    /// Maps a slab. Fails unless it is memory of this length whose seals forbid new mappings for
+    /// writing, and a new length.
+    fn accept(memory: PeerFd, length: usize) -> io::Result<Self> {
+        let raw = memory.as_fd().as_raw_fd();
+        // The first check takes no lock, see `Region::accept`.
+        // SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
+        let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
+        let wanted = memfd::FIXED_LENGTH | libc::F_SEAL_FUTURE_WRITE;
+        if seals & wanted != wanted || !memfd::is_plain(raw)? || !memory.has_length(length as u64) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if MAPPED.fetch_add(length, Relaxed) + length > BUDGET {
+            MAPPED.fetch_sub(length, Relaxed);
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        match map(raw, length, libc::PROT_READ, libc::MAP_SHARED) {
+            Ok(base) => Ok(MappedSlab { base, length, private: OnceLock::new(), memory }),
+            Err(error) => {
+                MAPPED.fetch_sub(length, Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the address of the same bytes in the second mapping.
+    fn private(&self, body: NonNull<u8>, length: usize) -> Option<NonNull<u8>> {
+        let base = (*self.private.get_or_init(|| {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            map(self.memory.as_fd().as_raw_fd(), self.length, access, libc::MAP_PRIVATE | libc::MAP_NORESERVE)
+                .ok()
+        }))?;
+        let offset = body.addr().get() - self.base.addr().get();
+        // SAFETY: both mappings have the same length.
+        let place = unsafe { base.add(offset) };
+        exposure::drop_copies(place, length).ok().map(|()| place)
+    }
+
+    /// Returns the address of a body, whose pages the system has allocated by then: touching one
+    /// that cannot be allocated would kill the process. `None` if the body is not inside the slab.
+    fn body(&self, offset: u64, length: u64) -> Option<NonNull<u8>> {
+        /// MADV_POPULATE_READ, since Linux 5.14.
+        const POPULATE_READ: libc::c_int = 22;
+        let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+        if length == 0 || offset.checked_add(length)? > self.length || offset % slab::PAGE != 0 {
+            return None;
+        }
+        // SAFETY: inside of the mapping.
+        let body = unsafe { self.base.add(offset) };
+        // SAFETY: a part of the mapping, which does not change.
+        let populated =
+            retry(|| check(unsafe { libc::madvise(body.as_ptr().cast(), length, POPULATE_READ) }));
+        populated.is_ok().then_some(body)
+    }
+}
+
+impl Drop for MappedSlab {
+    fn drop(&mut self) {
+        for base in [Some(self.base), self.private.get().copied().flatten()].into_iter().flatten() {
+            // SAFETY: the mapping belongs to this value, and no reference to it is left.
+            unsafe { libc::munmap(base.as_ptr().cast(), self.length) };
+        }
+        MAPPED.fetch_sub(self.length, Relaxed);
+    }
+}
+
+/// Maps a whole slab at any free address.
+fn map(memory: RawFd, length: usize, access: libc::c_int, flags: libc::c_int) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at any free address.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, memory, 0) };
+    match NonNull::new(base.cast::<u8>()).filter(|_| base != libc::MAP_FAILED) {
+        Some(base) => Ok(base),
+        None => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The entry of a loan, as the reader has read it once.
+#[derive(Clone, Copy)]
+struct Entry {
+    place: usize,
+    at: u64,
+    slab: usize,
+    offset: u64,
+    length: u64,
+}
+
+/// A body in the memory of another process. Dropping it returns the body.
+pub struct Loan {
+    region: Arc<Region>,
+    place: usize,
+    body: NonNull<u8>,
+    length: usize,
+    /// Address of the body for writing, once it was exposed.
+    exposed: OnceLock<Option<NonNull<u8>>>,
+    generation: u32,
+    slab: Arc<MappedSlab>,
+    /// Shows the writer that this process lives.
+    _life_line: Arc<PeerFd>,
+}
+
+// SAFETY: the mapping lasts as long as this value, on any thread.
+unsafe impl Send for Loan {}
+// SAFETY: a shared reference gives the address and the length.
+unsafe impl Sync for Loan {}
+
+impl Loan {
+    /// Address of the body. A faulty writer may change its bytes at any time.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.body.as_ptr()
+    }
+
+    /// Length of the body in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Returns an address of the body that a program may write to. Its writes do not reach the
+    /// other process. `None` if the system cannot do this.
+    pub fn expose(&self) -> Option<*mut u8> {
+        let exposed = self.exposed.get_or_init(|| self.slab.private(self.body, self.length));
+        exposed.map(NonNull::as_ptr)
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        // A forked child has not borrowed it.
+        if self.generation == fork::generation() {
+            give_back(self.region.loans(), self.place);
+        }
+    }
+}
+
+impl std::fmt::Debug for Loan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loan").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+/// Returns a body to the writer. Release: the last use of its bytes is over.
+fn give_back(area: &LoanArea, place: usize) {
+    area.places[place].word.fetch_or(RETURNED, Release);
+}
+
+/// The reader's end.
+pub(in super::super) struct Borrower {
+    slabs: [Option<Arc<MappedSlab>>; SLABS],
+    changes: u32,
+    /// Number of loans that were taken, and of those that the writer had made at the last look.
+    taken: u32,
+    end: u32,
+    /// The next loan.
+    next: Option<Entry>,
+    /// The loan that is being copied, and the bytes that are copied.
+    current: Option<(Loan, usize)>,
+}
+
+impl Borrower {
+    /// Creates the reader's end. Tells the writer that it takes loans.
+    pub(in super::super) fn new(area: &LoanArea) -> Option<Box<Self>> {
+        area.accepts.0.store(1, Release);
+        Some(Box::new(Borrower {
+            slabs: [const { None }; SLABS],
+            changes: 0,
+            taken: 0,
+            end: 0,
+            next: None,
+            current: None,
+        }))
+    }
+
+    /// Looks for new loans and new slabs. `writer` is the socket that the descriptors come through.
+    /// Called after the end of the ring's bytes was read, so all loans before that end are known.
+    pub(in super::super) fn look(&mut self, area: &LoanArea, writer: BorrowedFd<'_>) -> io::Result<()> {
+        // Acquire pairs with the Release in `Lender`.
+        let changes = area.changes.load(Acquire);
+        if changes != self.changes {
+            self.changes = changes;
+            self.look_at_slabs(area, writer);
+        }
+        let end = area.end.load(Acquire);
+        if end.wrapping_sub(self.taken) > PLACES as u32 {
+            return Err(broken());
+        }
+        self.end = end;
+        Ok(())
+    }
+
+    fn look_at_slabs(&mut self, area: &LoanArea, writer: BorrowedFd<'_>) {
+        for (slab, shared) in self.slabs.iter_mut().zip(&area.slabs) {
+            let word = shared.load(Acquire);
+            match (word & slab_state::BITS, &slab) {
+                (slab_state::OFFERED, None) => {
+                    let length = usize::try_from(word & !slab_state::BITS).unwrap_or(0);
+                    *slab = receive(writer)
+                        .and_then(|memory| MappedSlab::accept(memory, length))
+                        .ok()
+                        .map(Arc::new);
+                    let state = if slab.is_some() { slab_state::MAPPED } else { slab_state::REFUSED };
+                    // Release pairs with the Acquire in `Lender::mapped`.
+                    shared.store(state, Release);
+                }
+                (slab_state::DROPPED, Some(_)) => {
+                    *slab = None;
+                    shared.store(slab_state::NONE, Release);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// True if a loan is known that was not taken completely.
+    pub(in super::super) fn has_loans(&self) -> bool {
+        self.current.is_some() || self.taken != self.end
+    }
+
+    /// Returns the position of the next loan in the stream, if one is known. `head` is the position
+    /// of the ring.
+    pub(in super::super) fn next_at(&mut self, area: &LoanArea, head: u64) -> io::Result<Option<u64>> {
+        if self.next.is_none() && self.taken != self.end {
+            let place = usize::from(area.lane[self.taken as usize % PLACES].load(Relaxed));
+            let entry = area.places.get(place).ok_or_else(broken)?;
+            self.next = Some(Entry {
+                place,
+                at: entry.at.load(Relaxed),
+                slab: entry.slab.load(Relaxed) as usize,
+                offset: entry.offset.load(Relaxed),
+                length: entry.length.load(Relaxed),
+            });
+        }
+        let Some(next) = self.next else { return Ok(None) };
+        if next.at < head { Err(broken()) } else { Ok(Some(next.at)) }
+    }
+
+    /// Returns the length of the loan at position `head` of the stream, if one begins there.
+    pub(in super::super) fn length_at(&self, head: u64) -> Option<usize> {
+        self.next.filter(|next| next.at == head).and_then(|next| usize::try_from(next.length).ok())
+    }
+
+    /// True if a loan was copied in part.
+    pub(in super::super) fn is_copying(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Takes the loan at position `head` of the stream, if one begins there. `life_line` is the
+    /// socket at which the writer is rung.
+    pub(in super::super) fn take(
+        &mut self,
+        region: &Arc<Region>,
+        head: u64,
+        life_line: &Arc<PeerFd>,
+    ) -> io::Result<Option<Loan>> {
+        let Some(next) = self.next.filter(|next| next.at == head) else { return Ok(None) };
+        let slab = self.slabs.get(next.slab).and_then(Option::as_ref).ok_or_else(broken)?;
+        let body = slab.body(next.offset, next.length).ok_or_else(broken)?;
+        let word = &region.loans().places[next.place].word;
+        let lent = word.load(Relaxed);
+        // Relaxed: look: after a failure, the stream ends.
+        if lent & 3 != LENT || word.compare_exchange(lent, lent & !3 | HELD, AcqRel, Relaxed).is_err() {
+            return Err(broken());
+        }
+        self.next = None;
+        self.taken = self.taken.wrapping_add(1);
+        Ok(Some(Loan {
+            region: region.clone(),
+            place: next.place,
+            body,
+            length: next.length as usize,
+            exposed: OnceLock::new(),
+            generation: fork::generation(),
+            slab: slab.clone(),
+            _life_line: life_line.clone(),
+        }))
+    }
+
+    /// Copies bytes of the loan at position `head` of the stream, and returns their number. 0 if
+    /// there is no loan here.
+    ///
+    /// # Safety
+    /// `to` must be valid for writes of `most` bytes.
+    pub(in super::super) unsafe fn copy(
+        &mut self,
+        region: &Arc<Region>,
+        head: u64,
+        life_line: &Arc<PeerFd>,
+        to: *mut u8,
+        most: usize,
+    ) -> io::Result<usize> {
+        if self.current.is_none() {
+            self.current = self.take(region, head, life_line)?.map(|loan| (loan, 0));
+        }
+        let Some((loan, copied)) = &mut self.current else { return Ok(0) };
+        let n = most.min(loan.length - *copied);
+        // SAFETY: the body is inside the mapping, and the caller's memory is elsewhere. If the peer
+        // writes to the body at the same time, the copy holds arbitrary bytes.
+        unsafe { copy_opaquely(loan.as_ptr().add(*copied), to, n) };
+        *copied += n;
+        if *copied == loan.length {
+            self.current = None;
+        }
+        Ok(n)
+    }
+
+    /// Returns the loans that were not taken, because the reader takes no more bytes.
+    pub(in super::super) fn return_untaken(&mut self, area: &LoanArea) {
+        self.current = None;
+        for (at, place) in area.places.iter().enumerate() {
+            if place.word.load(Relaxed) & 3 == LENT {
+                give_back(area, at);
+            }
+        }
+    }
+}
+
+/// Receives the descriptor of a slab.
+fn receive(writer: BorrowedFd<'_>) -> io::Result<PeerFd> {
+    let mut byte = [MaybeUninit::uninit()];
+    let (_, mut rights) = transfer::receive_with_rights(writer, &Targets::one(&mut byte))?;
+    match (rights.pop(), rights.is_empty()) {
+        (Some(memory), true) => Ok(memory),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// True if this memory would be mapped as a slab.
+#[cfg(all(test, not(loom)))]
+pub(super) fn accepts(memory: PeerFd, length: usize) -> bool {
+    MappedSlab::accept(memory, length).is_ok()
+}

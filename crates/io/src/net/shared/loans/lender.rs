@@ -1,0 +1,169 @@
+//! The writer's end of the loans of one direction.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
+use super::super::region::CAPACITY;
+use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
+use crate::net::transfer::{self, Sources};
+use crate::slab::{self, BorrowerCount, Lease, SlabFile};
+
+/// A reader may hold this part of the memory for slabs.
+const PART_OF_READER: usize = 4;
+
+/// Result of the attempt to lend a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Outcome {
+    Lent,
+    /// The reader has not taken the loans before it. Try again after a bell.
+    NoRoom,
+    /// The bytes must go through the ring.
+    Copy,
+}
+
+/// A loan that the reader has not returned.
+struct Loan {
+    /// Keeps the body.
+    _lease: Lease,
+    length: usize,
+}
+
+/// A slab that the reader knows.
+struct KnownSlab {
+    file: Arc<SlabFile>,
+    state: u64,
+}
+
+/// The writer's end.
+pub(in super::super) struct Lender {
+    loans: [Option<Loan>; PLACES],
+    generations: [u32; PLACES],
+    slabs: [Option<KnownSlab>; SLABS],
+    end: u32,
+    changes: u32,
+    _count: BorrowerCount,
+}
+
+impl Lender {
+    /// Creates a lender if the reader takes loans, and if this process can have slabs.
+    pub(in super::super) fn new(area: &LoanArea) -> Option<Box<Self>> {
+        (area.accepts.0.load(Acquire) != 0 && slab::start()).then(|| {
+            Box::new(Lender {
+                loans: [const { None }; PLACES],
+                generations: [0; PLACES],
+                slabs: [const { None }; SLABS],
+                end: 0,
+                changes: 0,
+                _count: BorrowerCount::new(),
+            })
+        })
+    }
+
+    /// True if these bytes may be a body in a slab.
+    pub(in super::super) fn can_lend(&self, body: *const u8, length: usize) -> bool {
+        length >= slab::LEAST && slab::owns(body)
+    }
+
+    /// Lends the body of `length` bytes at position `at` of the stream. `reader` is a socket of the
+    /// reader, which takes descriptors.
+    pub(in super::super) fn lend(
+        &mut self,
+        area: &LoanArea,
+        reader: BorrowedFd<'_>,
+        at: u64,
+        body: *const u8,
+        length: usize,
+    ) -> Outcome {
+        parted::end_returned();
+        self.take_returned(area);
+        let (mut held, mut waiting) = (0, 0);
+        for (loan, place) in self.loans.iter().zip(&area.places) {
+            if let Some(loan) = loan {
+                held += loan.length;
+                // Acquire, as all loads of a word by this end.
+                waiting += if place.word.load(Acquire) & 3 == LENT { loan.length } else { 0 };
+            }
+        }
+        if waiting > 0 && waiting + length > CAPACITY {
+            return Outcome::NoRoom;
+        }
+        let Some(free) = self.loans.iter().position(Option::is_none) else { return Outcome::Copy };
+        if held + length > slab::budget() / PART_OF_READER {
+            return Outcome::Copy;
+        }
+        let Some(lease) = slab::lend(body, length) else { return Outcome::Copy };
+        let Some(slab) = self.mapped(area, reader, &lease.file) else { return Outcome::Copy };
+        let place = &area.places[free];
+        place.slab.store(slab as u32, Relaxed);
+        place.at.store(at, Relaxed);
+        place.offset.store(lease.offset as u64, Relaxed);
+        place.length.store(length as u64, Relaxed);
+        place.word.store(word(self.generations[free], LENT), Relaxed);
+        area.lane[self.end as usize % PLACES].store(free as u8, Relaxed);
+        self.end = self.end.wrapping_add(1);
+        // Release pairs with the Acquire in `Borrower::look`.
+        area.end.store(self.end, Release);
+        self.loans[free] = Some(Loan { _lease: lease, length });
+        Outcome::Lent
+    }
+
+    /// Ends the loans that the reader has returned.
+    fn take_returned(&mut self, area: &LoanArea) {
+        for ((loan, generation), place) in self.loans.iter_mut().zip(&mut self.generations).zip(&area.places)
+        {
+            // Acquire: the reader's last use of the bytes precedes its store.
+            if loan.is_some() && place.word.load(Acquire) == word(*generation, RETURNED) {
+                *generation = generation.wrapping_add(1) & (u32::MAX >> 2);
+                place.word.store(word(*generation, FREE), Relaxed);
+                *loan = None;
+            }
+        }
+    }
+
+    /// True if the reader may still use a body.
+    pub(in super::super) fn has_loans(&mut self, area: &LoanArea) -> bool {
+        self.take_returned(area);
+        self.loans.iter().any(Option::is_some)
+    }
+
+    /// Returns the number of this slab, if the reader has mapped it. Otherwise offers it to the
+    /// reader, one slab at a time.
+    fn mapped(&mut self, area: &LoanArea, reader: BorrowedFd<'_>, file: &Arc<SlabFile>) -> Option<usize> {
+        for (known, shared) in self.slabs.iter_mut().zip(&area.slabs) {
+            let Some(slab) = known else { continue };
+            let now = shared.load(Acquire) & slab_state::BITS;
+            match (slab.state, now) {
+                (slab_state::OFFERED, slab_state::MAPPED | slab_state::REFUSED) => slab.state = now,
+                (slab_state::DROPPED, slab_state::NONE) => *known = None,
+                (slab_state::MAPPED, _) if !slab::is_in_use(slab.file.id) => {
+                    slab.state = slab_state::DROPPED;
+                    // Relaxed: behind `changes`.
+                    shared.store(slab_state::DROPPED, Relaxed);
+                    self.changes = self.changes.wrapping_add(1);
+                    area.changes.store(self.changes, Release);
+                }
+                _ => {}
+            }
+        }
+        let is_same = |known: &Option<KnownSlab>| known.as_ref().is_some_and(|slab| slab.file.id == file.id);
+        if let Some(known) = self.slabs.iter().position(is_same) {
+            let state = self.slabs[known].as_ref().map(|slab| slab.state);
+            return (state == Some(slab_state::MAPPED)).then_some(known);
+        }
+        let is_offer =
+            |known: &Option<KnownSlab>| known.as_ref().is_some_and(|slab| slab.state == slab_state::OFFERED);
+        let free = self.slabs.iter().position(Option::is_none)?;
+        if self.slabs.iter().any(is_offer)
+            || transfer::send_with_rights(reader, &Sources::one(&[0]), &[file.as_fd()]).ok() != Some(1)
+        {
+            return None;
+        }
+        self.slabs[free] = Some(KnownSlab { file: file.clone(), state: slab_state::OFFERED });
+        area.slabs[free].store(file.length as u64 | slab_state::OFFERED, Relaxed);
+        self.changes = self.changes.wrapping_add(1);
+        // Release pairs with the Acquire in `Borrower::look`.
+        area.changes.store(self.changes, Release);
+        None
+    }
+}
