@@ -120,7 +120,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Number of peers that take loans.
 // Relaxed: number: a block more or less in a slab.
 static BORROWERS: AtomicUsize = AtomicUsize::new(0);
-/// Number of leases so far.
+/// Number of loans so far.
 // Relaxed: number, for statistics.
 static LENT: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> =
@@ -256,11 +256,15 @@ pub fn lend(body: *const u8, len: usize) -> Option<Lease> {
         return None;
     }
     block.leases += 1;
-    LENT.fetch_add(1, Relaxed);
     Some(Lease { file: slab.file.clone(), offset: start + PAGE, generation: fork::generation() })
 }
 
-/// Returns the number of leases that this process has given so far.
+/// Counts a body that a peer receives without a copy.
+pub(crate) fn count_loan() {
+    LENT.fetch_add(1, Relaxed);
+}
+
+/// Returns the number of bodies that peers have received without a copy.
 pub fn lent() -> u64 {
     LENT.load(Relaxed)
 }

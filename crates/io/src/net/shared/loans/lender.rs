@@ -12,6 +12,9 @@ use crate::slab::{self, BorrowerCount, Lease, SlabFile};
 /// A reader may hold this part of the memory for slabs.
 const PART_OF_READER: usize = 4;
 
+/// After each refusal, twice as many bodies go through the ring before the next offer.
+const MAX_REFUSALS: u32 = 10;
+
 /// Result of the attempt to lend a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Outcome {
@@ -42,6 +45,10 @@ pub(in super::super) struct Lender {
     slabs: [Option<KnownSlab>; SLABS],
     end: u32,
     changes: u32,
+    /// Number of slabs that the reader has refused.
+    refusals: u32,
+    /// Number of bodies before the next offer.
+    skip: u32,
     _count: BorrowerCount,
 }
 
@@ -55,6 +62,8 @@ impl Lender {
                 slabs: [const { None }; SLABS],
                 end: 0,
                 changes: 0,
+                refusals: 0,
+                skip: 0,
                 _count: BorrowerCount::new(),
             })
         })
@@ -104,6 +113,7 @@ impl Lender {
         self.end = self.end.wrapping_add(1);
         // Release pairs with the Acquire in `Borrower::look`.
         area.end.store(self.end, Release);
+        slab::count_loan();
         self.loans[free] = Some(Loan { _lease: lease, length });
         Outcome::Lent
     }
@@ -134,7 +144,14 @@ impl Lender {
             let Some(slab) = known else { continue };
             let now = shared.load(Acquire) & slab_state::BITS;
             match (slab.state, now) {
-                (slab_state::OFFERED, slab_state::MAPPED | slab_state::REFUSED) => slab.state = now,
+                (slab_state::OFFERED, slab_state::MAPPED) => slab.state = now,
+                (slab_state::OFFERED, slab_state::REFUSED) => {
+                    *known = None;
+                    // Relaxed: behind `changes`.
+                    shared.store(slab_state::NONE, Relaxed);
+                    self.refusals = (self.refusals + 1).min(MAX_REFUSALS);
+                    self.skip = 1 << self.refusals;
+                }
                 (slab_state::DROPPED, slab_state::NONE) => *known = None,
                 (slab_state::MAPPED, _) if !slab::is_in_use(slab.file.id) => {
                     slab.state = slab_state::DROPPED;
@@ -154,6 +171,10 @@ impl Lender {
         let is_offer =
             |known: &Option<KnownSlab>| known.as_ref().is_some_and(|slab| slab.state == slab_state::OFFERED);
         let free = self.slabs.iter().position(Option::is_none)?;
+        if self.skip > 0 {
+            self.skip -= 1;
+            return None;
+        }
         if self.slabs.iter().any(is_offer)
             || transfer::send_with_rights(reader, &Sources::one(&[0]), &[file.as_fd()]).ok() != Some(1)
         {
