@@ -273,7 +273,7 @@ impl Drop for SharedLink {
     fn drop(&mut self) {
         let outgoing = self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let (Some(writer), Some(reader)) = (outgoing.ring.take(), self.space_fd.take()) {
-            loans::keep(writer, reader);
+            loans::keep(*writer, reader);
         }
     }
 }

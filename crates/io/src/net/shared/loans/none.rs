@@ -100,7 +100,7 @@ impl Borrower {
 }
 
 /// Drops the writer's end, which has no loans.
-pub(super) fn keep(mut writer: Box<RegionWriter>, _: OwnedFd) {
+pub(super) fn keep(mut writer: RegionWriter, _: OwnedFd) {
     debug_assert!(!writer.has_loans());
 }
 

@@ -10,7 +10,7 @@ use super::super::take_bells;
 /// The writer's end of a connection that has ended, and the socket at which the reader rings. The
 /// reader keeps its end of that socket until it has returned all loans.
 struct Parted {
-    writer: Box<RegionWriter>,
+    writer: RegionWriter,
     reader: OwnedFd,
 }
 
@@ -20,7 +20,7 @@ static PARTED: Mutex<Vec<Parted>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Keeps the loans that the reader has not returned.
-pub(in super::super) fn keep(mut writer: Box<RegionWriter>, reader: OwnedFd) {
+pub(in super::super) fn keep(mut writer: RegionWriter, reader: OwnedFd) {
     if writer.has_loans() {
         let mut parted = PARTED.lock().unwrap_or_else(PoisonError::into_inner);
         parted.push(Parted { writer, reader });

@@ -281,7 +281,7 @@ fn lying_reader_harms_only_itself() {
         }
         assert!(seen > 100, "{seen}");
         drop((consumer, yours));
-        keep(Box::new(producer), mine.into());
+        keep(producer, mine.into());
         assert_eq!(trim_all(), 0);
     });
 }
