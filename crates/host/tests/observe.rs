@@ -31,6 +31,7 @@ const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
 const XPUB_VERBOSE: i32 = 40;
 const HEARTBEAT_IVL: i32 = 75;
+const HEARTBEAT_TIMEOUT: i32 = 77;
 const OBSERVE: i32 = 0x5441_0004;
 
 /// Runs a test in an observed context. Tests identify their sockets by routing ids.
@@ -133,6 +134,8 @@ fn peers_are_described() {
         let mut dealer = context.socket(SocketType::Dealer).unwrap();
         named(&mut dealer, "the dealer");
         set(&mut dealer, HEARTBEAT_IVL, 20);
+        // By default, a PONG that takes longer than the interval ends the connection.
+        set(&mut dealer, HEARTBEAT_TIMEOUT, 60_000);
         dealer.connect(&endpoint).unwrap();
         dealer.send(b"hello", Flags::NONE).unwrap();
         assert_eq!(recv(&mut router), b"the dealer");
