@@ -18,6 +18,7 @@ const FD: i32 = 14;
 const EVENTS: i32 = 15;
 const LINGER: i32 = 17;
 const HEARTBEAT_IVL: i32 = 75;
+const HEARTBEAT_TIMEOUT: i32 = 77;
 const DISCONNECTED: u16 = 0x200;
 
 /// Number of writes after which both ends certainly use shared memory, if the system has it.
@@ -166,6 +167,7 @@ fn marks_hold_while_the_owner_is_elsewhere() {
         set(&mut far, SNDHWM, 10);
         set(&mut far, LINGER, 0);
         set(&mut far, HEARTBEAT_IVL, 1);
+        set(&mut far, HEARTBEAT_TIMEOUT, 600_000);
         far.connect(&endpoint).unwrap();
         for number in 0..ENOUGH {
             far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
