@@ -296,9 +296,9 @@ impl Intake {
                 self.last_read = n;
                 self.scanned(asked)
             }
-            Err(error) if is_loan(&error) => self.take_loan(stream, asked),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => ReadOutcome::Nothing,
+                _ if is_loan(&error) => self.take_loan(stream, asked),
                 _ => self.handle_read_error(&error),
             },
         }
