@@ -17,6 +17,8 @@ mod failure;
 #[cfg_attr(windows, path = "net/identity/none.rs")]
 mod identity;
 mod listener;
+#[cfg(not(all(linux_kernel, any(test, feature = "loans"))))]
+mod no_loan;
 mod option;
 mod options;
 #[cfg_attr(windows, path = "net/rights/none.rs")]

@@ -230,12 +230,12 @@ impl SharedLink {
         lock(&self.incoming).adopts = true;
     }
 
-    /// Takes the loan at which a read has failed, if its length is `length`. Otherwise the next
-    /// read copies its bytes.
-    pub(super) fn take_loan(&self, length: impl FnOnce(usize) -> bool) -> io::Result<Option<Loan>> {
+    /// Takes the loan at which a read has failed, if `fits` is true for its length. Otherwise the
+    /// next read copies its bytes.
+    pub(super) fn take_loan(&self, fits: impl FnOnce(usize) -> bool) -> io::Result<Option<Loan>> {
         let mut incoming = lock(&self.incoming);
         let Some((ring, bell)) = incoming.ring.as_deref_mut() else { return Ok(None) };
-        if ring.loan_length().is_some_and(length)
+        if ring.loan_length().is_some_and(fits)
             && let Some(loan) = ring.take_loan(bell)?
         {
             if ring.take_blocked() {

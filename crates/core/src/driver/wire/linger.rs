@@ -50,7 +50,7 @@ impl Wire {
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
                 ClosingStream::begin(turn, self.stream.clone(), patient, connection.liveness.arrivals() > 0);
             }
-            // Discard the peer's bytes while the stream accepts none of ours.
+            // Discard the peer's bytes until the stream accepts ours again.
             Some(Flushed::Blocked | Flushed::Partly) => match discard_input(&self.stream) {
                 DiscardOutcome::Ended => {}
                 DiscardOutcome::More => {
@@ -75,7 +75,7 @@ impl Wire {
     }
 }
 
-/// Writes the queued bytes of an owner that adds no more. Waits for other threads that write, or
+/// Writes the last queued bytes after the owner has left. Waits for other threads that write, or
 /// that hold the pump's lock for a look. Arms write interest if the kernel is full. Returns `None`
 /// if the system refuses that.
 fn write_rest(connection: &Arc<Connection>) -> Option<Flushed> {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 
+pub use super::no_loan::Loan;
 use super::transfer::{Sources, Targets};
 use crate::fd::BorrowedFd;
 
@@ -54,24 +55,3 @@ impl SharedLink {
 
 /// No error of this system has this number.
 pub(super) const LOAN_AHEAD: std::ffi::c_int = -1;
-
-/// A body in the memory of another process: there are none on this system.
-#[derive(Debug)]
-pub struct Loan(Infallible);
-
-impl Loan {
-    /// Address of the body.
-    pub fn as_ptr(&self) -> *const u8 {
-        match self.0 {}
-    }
-
-    /// Length of the body in bytes.
-    pub fn length(&self) -> usize {
-        match self.0 {}
-    }
-
-    /// Returns an address of the body that a program may write to.
-    pub fn expose(&self) -> Option<*mut u8> {
-        match self.0 {}
-    }
-}

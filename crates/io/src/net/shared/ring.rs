@@ -78,27 +78,22 @@ impl RegionWriter {
         let (mut written, mut shown) = (0, 0);
         for buffer in sources.raw() {
             let (mut from, mut left) = (buffer.iov_base.cast::<u8>().cast_const(), buffer.iov_len);
-            match self.lend(reader, from, left) {
+            let mut lent = self.lend(reader, from, left);
+            if lent == Outcome::NoRoom {
+                self.publish();
+                if !prepare() {
+                    return if written > 0 { Ok(written) } else { Err(io::ErrorKind::BrokenPipe.into()) };
+                }
+                bell::request(&self.region.header().blocked.0);
+                lent = self.lend(reader, from, left);
+            }
+            match lent {
+                Outcome::NoRoom => return Ok(written),
                 Outcome::Lent => {
                     written += left;
                     left = 0;
                 }
                 Outcome::Copy => {}
-                Outcome::NoRoom => {
-                    self.publish();
-                    if !prepare() {
-                        return if written > 0 { Ok(written) } else { Err(io::ErrorKind::BrokenPipe.into()) };
-                    }
-                    bell::request(&self.region.header().blocked.0);
-                    match self.lend(reader, from, left) {
-                        Outcome::NoRoom => return Ok(written),
-                        Outcome::Lent => {
-                            written += left;
-                            left = 0;
-                        }
-                        Outcome::Copy => {}
-                    }
-                }
             }
             while left > 0 {
                 let mut room = self.space();

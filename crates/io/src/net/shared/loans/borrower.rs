@@ -341,7 +341,7 @@ impl Borrower {
         Ok(n)
     }
 
-    /// Returns the loans that were not taken, because the reader takes no more bytes.
+    /// Returns the loans that were not taken, when the reader ends.
     pub(in super::super) fn return_untaken(&mut self, area: &LoanArea) {
         self.current = None;
         for (at, place) in area.places.iter().enumerate() {

@@ -56,7 +56,7 @@ fn write_all(near: &Stream, bytes: &[u8], mut full: impl FnMut()) {
     }
 }
 
-/// Reads what is there now, at most `most` bytes.
+/// Reads the available bytes, at most `most`.
 fn read_all(far: &Stream, most: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; most];
     let n = far.read(&mut bytes).ok().filter(|n| *n > 0)?;
@@ -253,8 +253,7 @@ fn impossible_loans_are_an_error() {
     give(block);
 }
 
-/// A reader that returns what it has not, or writes anything, keeps the writer's memory at most
-/// until it is gone.
+/// A faulty reader writes any values. It keeps the writer's memory until it is gone at most.
 #[test]
 fn lying_reader_harms_only_itself() {
     watched("liar", || {
@@ -332,7 +331,7 @@ fn take_loan(far: &Stream) -> Loan {
     }
 }
 
-/// A reader writes to its bodies. The next body in the same place is as it was sent.
+/// A reader writes to its bodies. The next body in the same place still arrives unchanged.
 #[test]
 fn written_bodies_do_not_spoil_later_ones() {
     watched("exposure", || {
