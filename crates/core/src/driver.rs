@@ -260,16 +260,15 @@ impl Driver {
 
     /// Puts a socket's read set under this thread's supervision.
     pub(crate) fn watch_set(self: &Arc<Self>, set: Arc<ReadSet>) {
-        self.ticker.add(set.clone());
         self.post(Box::new(move |turn| turn.register_set(&set)));
     }
 
-    /// Ends the supervision of a read set.
+    /// I/O thread: ends the supervision of a read set, whose socket is closed.
     pub(crate) fn unwatch_set(&self, set: Arc<ReadSet>) {
         self.ticker.remove(&set);
         self.post(Box::new(move |turn| {
-            if let Some(token) = set.token() {
-                turn.unregister(token, set.as_fd());
+            if let Some(token) = set.registration.end() {
+                turn.unregister(Token(token), set.as_fd());
             }
         }));
     }
@@ -292,6 +291,10 @@ impl SetKeeper for Driver {
         self.ticker.start();
     }
 
+    fn join_tick(&self, set: Arc<ReadSet>) {
+        self.ticker.add(set);
+    }
+
     fn tick_on(&self) -> &AtomicBool {
         self.ticker.on()
     }
@@ -303,8 +306,7 @@ impl EventSource for ReadSet {
     }
 
     fn on_timer(self: Arc<Self>, turn: &mut EventLoop, _key: u64) {
-        // The socket may have been closed since the timer was set.
-        if turn.driver.ticker.has(&self) {
+        if !self.registration.is_ended() {
             turn.register_set(&self);
         }
     }

@@ -252,6 +252,8 @@ pub(crate) trait SetKeeper: Send + Sync {
     fn disarm(&self, set: &ReadSet);
     /// Starts the periodic tick.
     fn start_tick(&self);
+    /// Makes the tick watch a set whose owner has taken the baton.
+    fn join_tick(&self, set: Arc<ReadSet>);
     /// Returns the flag that is true while the periodic tick is on.
     fn tick_on(&self) -> &tautline_queue::sync::atomic::AtomicBool;
 }

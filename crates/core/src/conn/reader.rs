@@ -11,6 +11,7 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Weak;
 use std::time::Duration;
 use tautline_timing::rules::{Rule, is_disabled};
 
@@ -24,7 +25,6 @@ use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::{Mode, Reactor, SystemReactor, Token};
 use tautline_queue::handoff::baton::{Baton, Surroundings, Tick};
 use tautline_queue::handoff::registration::Registration;
-use tautline_queue::sync::atomic::AtomicU32;
 use tautline_queue::sync::atomic::Ordering::{Acquire, Relaxed};
 use tautline_queue::sync::{Arc, Mutex, lock};
 use tautline_timing::RARE_INTERVAL;
@@ -35,16 +35,15 @@ use members::{Member, Members, UNREAD};
 
 /// All readable connections of one socket.
 pub(crate) struct ReadSet {
-    baton: Baton,
+    pub(crate) baton: Baton,
     reactor: SystemReactor,
     members: Mutex<Members>,
     inbox: Arc<SocketInbox>,
     keeper: Arc<dyn SetKeeper>,
+    /// This set, for the tick.
+    me: Weak<ReadSet>,
     /// Registration in the I/O thread's reactor.
     pub(crate) registration: Registration,
-    /// The baton's epoch at the last tick. Only the I/O thread accesses it.
-    // Relaxed: own, the I/O thread alone.
-    seen: AtomicU32,
 }
 
 /// The thread that reads.
@@ -111,6 +110,12 @@ impl Surroundings for ReadSet {
         self.keeper.start_tick();
     }
 
+    fn join_tick(&self) {
+        if let Some(set) = self.me.upgrade() {
+            self.keeper.join_tick(set);
+        }
+    }
+
     fn wake_owner(&self) {
         self.inbox.waker().ring();
     }
@@ -125,16 +130,17 @@ impl Surroundings for ReadSet {
 
 impl ReadSet {
     /// Returns an empty set whose baton lies with the I/O thread.
-    pub(crate) fn new(inbox: Arc<SocketInbox>, keeper: Arc<dyn SetKeeper>) -> std::io::Result<Self> {
-        Ok(ReadSet {
+    pub(crate) fn new(inbox: Arc<SocketInbox>, keeper: Arc<dyn SetKeeper>) -> std::io::Result<Arc<Self>> {
+        let reactor = SystemReactor::new()?;
+        Ok(Arc::new_cyclic(|me| ReadSet {
             baton: Baton::armed(),
-            reactor: SystemReactor::new()?,
+            reactor,
             members: Mutex::default(),
             inbox,
             keeper,
+            me: me.clone(),
             registration: Registration::unnamed(),
-            seen: AtomicU32::new(0),
-        })
+        }))
     }
 
     /// Returns the set's descriptor, which is readable while a registered connection is readable.
@@ -511,18 +517,11 @@ impl ReadSet {
 
     /// I/O thread: called once a tick.
     pub(crate) fn io_tick(&self) -> Tick {
-        let mut seen = self.seen.load(Relaxed);
-        let tick = self.baton.io_tick(&mut seen);
-        self.seen.store(seen, Relaxed);
+        let tick = self.baton.io_tick();
         if tick == Tick::Taken {
             self.io_read();
         }
         tick
-    }
-
-    /// True if the owner keeps the baton while it is away.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.baton.is_kept()
     }
 
     fn io_read(&self) {

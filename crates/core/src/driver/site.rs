@@ -197,7 +197,7 @@ impl Site {
         if let Some(set) = self.set.get() {
             return Ok(set.clone());
         }
-        let set = Arc::new(ReadSet::new(self.inbox.clone(), self.driver.clone())?);
+        let set = ReadSet::new(self.inbox.clone(), self.driver.clone())?;
         let _ = self.set.set(set.clone());
         self.driver.watch_set(set.clone());
         Ok(set)

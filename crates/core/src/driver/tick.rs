@@ -1,6 +1,7 @@
 //! The periodic tick that supervises read sets whose owner keeps the baton while it is away.
 //!
-//! The tick runs only while an owner keeps a baton. An idle process has no tick.
+//! The tick runs only while an owner keeps a baton. An idle process has no tick. It watches the
+//! sets whose owner has taken the baton, until the I/O thread listens for them again.
 
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ impl Ticker {
         self.timer.arm(PERIOD);
     }
 
+    /// An owner, after it has taken the baton of this set.
     pub(super) fn add(&self, set: Arc<ReadSet>) {
         lock(&self.sets).push(set);
     }
@@ -48,22 +50,20 @@ impl Ticker {
         lock(&self.sets).retain(|watched| !Arc::ptr_eq(watched, set));
     }
 
-    /// True if the tick supervises this set.
-    pub(super) fn has(&self, set: &Arc<ReadSet>) -> bool {
-        lock(&self.sets).iter().any(|watched| Arc::ptr_eq(watched, set))
-    }
-
     /// I/O thread: handles the end of a period.
     pub(super) fn handle_expiry(&self) {
         self.timer.drain();
-        // Release the lock first: an owner that opens or closes a socket must not wait for these
-        // reads.
-        let sets = lock(&self.sets).clone();
+        // Release the lock first: an owner that takes a baton must not wait for these reads.
+        let visited = lock(&self.sets).clone();
         let mut live = false;
-        for set in &sets {
+        for set in &visited {
             live |= set.io_tick() == Tick::Live;
         }
-        if live || baton::end_tick(&self.on, || sets.iter().any(|set| set.is_kept())) {
+        // An owner adds its set before it keeps the baton, so the look at the list finds each kept
+        // one.
+        let mut sets = lock(&self.sets);
+        sets.retain(|set| !set.baton.leave_tick());
+        if live || baton::end_tick(&self.on, || sets.iter().any(|set| set.baton.is_kept())) {
             self.timer.arm(PERIOD);
         }
     }

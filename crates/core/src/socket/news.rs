@@ -234,7 +234,7 @@ impl Socket {
     #[cold]
     pub(super) fn read_due(&mut self) -> Result<(), Error> {
         match &self.set {
-            Some(set) if set.is_kept() => self.read_available(),
+            Some(set) if set.baton.is_kept() => self.read_available(),
             Some(set) => {
                 if !set.glance() {
                     // The I/O thread may have been interrupted before its read.

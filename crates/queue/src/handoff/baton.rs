@@ -25,7 +25,7 @@
 //! - Arm before `ARMED`.
 //! - Switch the timer off before clearing `tick_on`, and look for `KEPT` after that.
 //! - Look at the inbound queue after taking the baton (the caller's part).
-//! - Keep the fence in `release`.
+//! - Keep the fences in `release` and `acquire_slow`.
 
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
@@ -46,6 +46,8 @@ pub trait Surroundings {
     fn disarm(&self);
     /// Starts the I/O thread's periodic tick.
     fn start_tick(&self);
+    /// Adds the baton to those that the tick watches.
+    fn join_tick(&self);
     /// Wakes the owner from `await_wake`.
     fn wake_owner(&self);
     /// Blocks the owner until `wake_owner`. May return early.
@@ -71,12 +73,23 @@ pub struct Baton {
     word: AtomicU32,
     // Relaxed: own, the owner alone writes it; for the tick it is a number.
     epoch: AtomicU32,
+    /// The epoch at the last tick.
+    // Relaxed: own, the I/O thread alone.
+    seen: AtomicU32,
+    /// True while the tick watches the baton. An owner that takes it from the I/O thread sets this.
+    // Relaxed: fence.
+    ticked: AtomicBool,
 }
 
 impl Baton {
     /// Returns a baton without a holder. The caller arms the registration.
     pub fn armed() -> Self {
-        Baton { word: AtomicU32::new(ARMED), epoch: AtomicU32::new(0) }
+        Baton {
+            word: AtomicU32::new(ARMED),
+            epoch: AtomicU32::new(0),
+            seen: AtomicU32::new(0),
+            ticked: AtomicBool::new(false),
+        }
     }
 
     /// Takes the baton for the owner. The owner must then look at its inbound queues again before
@@ -91,6 +104,16 @@ impl Baton {
 
     #[cold]
     fn acquire_slow(&self, around: &impl Surroundings) {
+        self.take(around);
+        // Against the tick's `ticked = false; fence; look at the word` in `leave_tick`.
+        fence(SeqCst);
+        if !self.ticked.load(Relaxed) && !self.ticked.swap(true, SeqCst) {
+            around.join_tick();
+        }
+    }
+
+    /// Takes the baton from the state in which it is.
+    fn take(&self, around: &impl Surroundings) {
         let mut patience = 200;
         loop {
             match self.word.load(Relaxed) {
@@ -207,20 +230,38 @@ impl Baton {
     }
 
     /// Called by the I/O thread once a tick. Takes the baton if the owner has not returned since
-    /// the tick before. `seen` is the caller's memory of the epoch.
-    pub fn io_tick(&self, seen: &mut u32) -> Tick {
+    /// the tick before.
+    pub fn io_tick(&self) -> Tick {
         let epoch = self.epoch.load(Relaxed);
+        let seen = self.seen.load(Relaxed);
+        self.seen.store(epoch, Relaxed);
         let word = self.word.load(Acquire);
         if word != KEPT {
-            let live = word == OWNER && epoch != *seen;
-            *seen = epoch;
+            let live = word == OWNER && epoch != seen;
             return if live { Tick::Live } else { Tick::Idle };
         }
-        if epoch != *seen {
-            *seen = epoch;
+        if epoch != seen {
             return Tick::Live;
         }
         if self.word.compare_exchange(KEPT, IO, AcqRel, Relaxed).is_ok() { Tick::Taken } else { Tick::Live }
+    }
+
+    /// Called by the I/O thread in a tick, under the lock that `join_tick` takes. Returns true if
+    /// the tick need not watch the baton until the next `join_tick`.
+    pub fn leave_tick(&self) -> bool {
+        if !self.is_resting() {
+            return false;
+        }
+        self.ticked.store(false, SeqCst);
+        // Pairs with the fence in `acquire_slow`.
+        fence(SeqCst);
+        // An owner that has taken the baton, and has seen the store, is about to join again.
+        self.is_resting() || self.ticked.swap(true, SeqCst)
+    }
+
+    /// True if the I/O thread listens, and the owner reads for a glance at most.
+    fn is_resting(&self) -> bool {
+        matches!(self.word.load(Relaxed), ARMED | GLANCE | MISSED)
     }
 
     /// Called by the I/O thread after it has switched its tick off and cleared `tick_on`. Returns

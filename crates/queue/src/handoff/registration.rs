@@ -14,8 +14,9 @@
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicU64, fence};
 
-/// Not a valid token of the reactor.
+/// Not valid tokens of the reactor.
 const UNNAMED: u64 = u64::MAX;
+const ENDED: u64 = u64::MAX - 1;
 
 /// The name, once there is one.
 // Relaxed: fence, by `set_name` and `name`.
@@ -44,6 +45,18 @@ impl Registration {
             fence(SeqCst);
             token = self.0.load(Relaxed);
         }
-        (token != UNNAMED).then_some(token)
+        (token < ENDED).then_some(token)
+    }
+
+    /// I/O thread: ends the registration, also one that has no name yet. Returns the name.
+    pub fn end(&self) -> Option<u64> {
+        let name = self.name();
+        self.0.store(ENDED, Relaxed);
+        name
+    }
+
+    /// I/O thread: true after [`Registration::end`].
+    pub fn is_ended(&self) -> bool {
+        self.0.load(Relaxed) == ENDED
     }
 }

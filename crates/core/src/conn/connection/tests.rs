@@ -222,6 +222,7 @@ impl SetKeeper for Alone {
     fn arm(&self, _: &ReadSet) {}
     fn disarm(&self, _: &ReadSet) {}
     fn start_tick(&self) {}
+    fn join_tick(&self, _: Arc<ReadSet>) {}
     fn tick_on(&self) -> &AtomicBool {
         &self.0
     }
@@ -272,7 +273,7 @@ fn peer_close_at_hwm_does_not_wake_forever() {
 fn read_during_admit_finds_data_of_new_peer() {
     let (connection, _writer, peer) = open(&Arc::default(), |_| ());
     peer.write(&[0, 1, 7]).unwrap();
-    let set = Arc::new(set_of(&[]));
+    let set = set_of(&[]);
     let owner = std::cell::Cell::new(None);
     let hear = || {
         let set = set.clone();
@@ -283,7 +284,7 @@ fn read_during_admit_finds_data_of_new_peer() {
 }
 
 /// Returns a set with these members that only the test reads.
-fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
+fn set_of(connections: &[&Arc<super::Connection>]) -> Arc<ReadSet> {
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
     for connection in connections {

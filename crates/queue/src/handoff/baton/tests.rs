@@ -25,6 +25,8 @@ struct Model {
     baton: Baton,
     registration: Registration,
     tick_on: AtomicBool,
+    /// Number of times that the baton is among those that the tick watches: 0 or 1.
+    watched: Mutex<u32>,
     tail: AtomicU32,
     /// The producer's half of the inbound queue. Loom checks that only the holder of the baton
     /// accesses it.
@@ -50,6 +52,11 @@ impl Surroundings for Model {
         self.kernel.lock().unwrap().timer = true;
         self.io.notify_all();
     }
+    fn join_tick(&self) {
+        let mut watched = self.watched.lock().unwrap();
+        *watched += 1;
+        assert_eq!(*watched, 1, "the tick watches it twice");
+    }
     fn wake_owner(&self) {
         self.kernel.lock().unwrap().woken = true;
         self.owner.notify_all();
@@ -69,6 +76,7 @@ impl Model {
             baton: Baton::armed(),
             registration: Registration::unnamed(),
             tick_on: AtomicBool::new(false),
+            watched: Mutex::new(0),
             tail: AtomicU32::new(0),
             producer: UnsafeCell::new(0),
             kernel: Mutex::new(Kernel { data: 0, armed: None, timer: false, woken: false, stop: false }),
@@ -99,7 +107,6 @@ impl Model {
     }
 
     fn io_thread(&self) {
-        let mut seen = u32::MAX;
         self.registration.set_name(NAME);
         self.arm();
         loop {
@@ -124,15 +131,20 @@ impl Model {
                 }
                 continue;
             }
-            let outcome = self.baton.io_tick(&mut seen);
+            let watched = *self.watched.lock().unwrap() > 0;
+            let outcome = if watched { self.baton.io_tick() } else { Tick::Idle };
             if outcome == Tick::Taken {
                 self.io_read();
+            }
+            let mut watched = self.watched.lock().unwrap();
+            if *watched > 0 && self.baton.leave_tick() {
+                *watched -= 1;
             }
             if outcome == Tick::Live {
                 continue;
             }
             self.kernel.lock().unwrap().timer = false;
-            if end_tick(&self.tick_on, || self.baton.is_kept()) {
+            if end_tick(&self.tick_on, || *watched > 0 && self.baton.is_kept()) {
                 self.start_tick();
             }
         }
@@ -184,6 +196,17 @@ fn handing_over_model(messages: u32) {
     run(messages, |model| {
         model.baton.acquire(model);
         model.baton.release_armed(model);
+    });
+}
+
+/// Models an owner that looks twice, and whose baton the I/O thread may take in between.
+fn returning_model(messages: u32) {
+    run(messages, |model| {
+        for _ in 0..2 {
+            model.baton.acquire(model);
+            model.read();
+            model.baton.release(&model.tick_on, model);
+        }
     });
 }
 
@@ -239,4 +262,9 @@ fn loom_a_glance_hides_nothing_from_the_io_thread() {
 #[test]
 fn loom_handover_before_registration_is_read() {
     handing_over_model(1);
+}
+
+#[test]
+fn loom_tick_watches_an_owner_that_returns() {
+    returning_model(1);
 }
