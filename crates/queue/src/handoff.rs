@@ -7,6 +7,7 @@
 //!   baton         which of the two threads reads a socket's connections
 //!   chore         work that one thread leaves to the other
 //!   registration  the name of a read set in the I/O thread's reactor
+//!   wait_flag     a thread waits until another one changes something
 //! ```
 
 pub mod baton;
@@ -14,3 +15,4 @@ pub mod chore;
 pub mod inbox;
 pub mod registration;
 pub mod signal;
+pub mod wait_flag;

@@ -13,8 +13,9 @@ use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 use tautline_queue::handoff::chore::{Hint, Mark};
-use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+use tautline_queue::handoff::wait_flag::WaitFlag;
+use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use tautline_queue::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use tautline_queue::sync::{Arc, Mutex, lock, try_lock};
 use tautline_queue::{self as queue, FrameWriter, LatestMessage, Progress};
 use tautline_timing::rules::{Rule, is_disabled};
@@ -88,7 +89,7 @@ pub(crate) struct Connection {
     /// a message, and then looks at the clock.
     pub(crate) hint: Hint,
     /// True if the owner found the queue full and may wait on ZMQ_FD for room.
-    wants_room: AtomicBool, // Relaxed: fence, by `request_room` and `has_more`; the swap decides.
+    wants_room: WaitFlag,
     /// Flush hint of the broadcast log that the peer follows, shared by all readers of the log, and
     /// the peer's progress. The log's counters add to those of the queue.
     pub(crate) followed: Mutex<Option<(Arc<Hint>, Arc<Progress>)>>,
@@ -102,7 +103,7 @@ pub(crate) struct Connection {
     /// Index of the connection in the read set.
     pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
     /// True if reading has stopped at the receive high-water mark.
-    pub(super) paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `can_recv_now`.
+    pub(crate) paused: WaitFlag,
     /// True after the peer was seen to send no further bytes.
     pub(super) ended: AtomicBool, // Relaxed: number, for `idle_interest`; others load with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.
@@ -154,13 +155,13 @@ impl Connection {
             intake: Mutex::new(intake),
             control: ControlFrames::default(),
             hint: Hint::new(),
-            wants_room: AtomicBool::new(false),
+            wants_room: WaitFlag::new(),
             followed: Mutex::new(None),
             sweep_mark: Mark::new(),
             residual_mark: Mark::new(),
             worked_at: AtomicU64::new(0),
             place: AtomicUsize::new(0),
-            paused: AtomicBool::new(false),
+            paused: WaitFlag::new(),
             ended: AtomicBool::new(false),
             through_from: AtomicU32::new(u32::MAX),
             linked: AtomicBool::new(false),
@@ -202,7 +203,7 @@ impl Connection {
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
         lock(&self.intake).close();
         self.control.clear();
-        self.paused.store(false, Relaxed);
+        self.paused.lower();
         // Release pairs with the Acquire in `ReadSet::read_one`, which then sees that `linked` is
         // false.
         self.ended.store(false, Release);
@@ -328,10 +329,8 @@ impl Connection {
             self.report(ConnectionEvent::Unwritable(session, errno));
             return false;
         }
-        // Pairs with the fence in `ControlFrames::add`: either its frame is seen here, or the
-        // unlocked pump is seen there.
-        fence(SeqCst);
-        matches!(flushed, Flushed::Drained) && self.control.is_waiting()
+        // A thread in `ControlFrames::add` sees the unlocked pump, or its frame is seen here.
+        matches!(flushed, Flushed::Drained) && self.control.waiting.is_raised_now()
     }
 
     /// Writes the queued bytes of an owner that may be away. Arms write interest if the kernel is
@@ -350,16 +349,15 @@ impl Connection {
     /// Owner: notes that the queue is full. The thread that writes the queue will report room. The
     /// owner must look at the queue once more after this call.
     pub(crate) fn request_room(&self) {
-        self.wants_room.store(true, Relaxed);
-        // Store the wish, then load the credit. The writing thread gives credit, then loads the
-        // wish, with the fence in `has_more` between.
-        fence(SeqCst);
+        // The writing thread gives credit, then looks at the flag, with the fence in `has_more`
+        // between.
+        self.wants_room.raise();
     }
 
     /// Called when all bytes are written. Wakes an owner that waits for room on ZMQ_FD, but not a
     /// blocking send.
     pub(crate) fn notify_room(&self) {
-        if self.wants_room.load(Relaxed) && self.wants_room.swap(false, AcqRel) {
+        if self.wants_room.take() {
             self.inbox.wake_if_parked();
         }
     }
@@ -391,7 +389,7 @@ impl Connection {
     /// True if bytes wait to be written. Tries the pump's lock; also true if another thread holds
     /// it.
     pub(crate) fn has_pending(&self) -> bool {
-        self.control.is_waiting()
+        self.control.waiting.is_raised()
             || match try_lock(&self.pump) {
                 Ok(mut pump) => pump.has_pending(),
                 Err(_) => true,
@@ -400,7 +398,7 @@ impl Connection {
 
     /// True if bytes wait to be written. Waits for a thread that is writing.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.control.is_waiting() || lock(&self.pump).has_pending()
+        self.control.waiting.is_raised() || lock(&self.pump).has_pending()
     }
 
     /// Returns the stream on which to wait for room, if a session is open.

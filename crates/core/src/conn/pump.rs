@@ -14,8 +14,7 @@ use tautline_io::errno;
 use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
-use tautline_queue::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use tautline_queue::sync::atomic::{AtomicBool, fence};
+use tautline_queue::handoff::wait_flag::WaitFlag;
 use tautline_queue::sync::{Arc, Mutex, lock};
 use tautline_queue::{ByteDrain, FrameWriter, LatestMessage, LogReader};
 use tautline_timing::SEGMENT;
@@ -59,27 +58,21 @@ pub(crate) struct PingPong {
 #[derive(Default)]
 pub(super) struct ControlFrames {
     pub(super) frames: Mutex<Option<Box<PingPong>>>,
-    // Relaxed: fence, by `Connection::finish_flush` and `add`; the swap decides.
-    waiting: AtomicBool,
+    /// Raised while frames wait.
+    pub(super) waiting: WaitFlag,
 }
 
 impl ControlFrames {
     /// Adds a frame, with `put`. The caller then tries to write it.
     pub(super) fn add(&self, put: impl FnOnce(&mut PingPong)) {
         put(lock(&self.frames).get_or_insert_default());
-        self.waiting.store(true, Release);
-        // Store the frame, then try the pump's lock. A writing thread unlocks, then loads.
-        fence(SeqCst);
-    }
-
-    /// True if a frame waits.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.waiting.load(Acquire)
+        // The caller then tries the pump's lock. A writing thread unlocks, then looks.
+        self.waiting.raise();
     }
 
     /// Pump, at a message boundary: takes the waiting frames.
     fn take(&self) -> Vec<u8> {
-        if !self.waiting.load(Relaxed) || !self.waiting.swap(false, AcqRel) {
+        if !self.waiting.take() {
             return Vec::new();
         }
         let frames = lock(&self.frames).take().unwrap_or_default();
@@ -89,7 +82,7 @@ impl ControlFrames {
     /// Drops the waiting frames, because the session is over.
     pub(super) fn clear(&self) {
         *lock(&self.frames) = None;
-        self.waiting.store(false, Release);
+        self.waiting.lower();
     }
 }
 

@@ -253,7 +253,7 @@ impl ReadSet {
 
     /// Continues to read a paused connection that has room again.
     pub(crate) fn resume(&self, connection: &Arc<Connection>) {
-        if !connection.paused.swap(false, Relaxed) {
+        if !connection.paused.take() {
             return;
         }
         let mut members = lock(&self.members);
@@ -278,7 +278,7 @@ impl ReadSet {
             let is_over = connection.ended.load(Acquire) || !connection.is_linked();
             return if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(false) };
         };
-        if connection.paused.swap(false, Relaxed) {
+        if connection.paused.take() {
             self.unmute(&mut members, index);
             if members.slots[index].as_ref().is_some_and(|member| member.stream.has_ended()) {
                 connection.read_to_end();

@@ -6,8 +6,6 @@ use crate::error::NoMemory;
 use std::collections::VecDeque;
 use tautline_proto::frame;
 use tautline_queue::message::{Message, Metadata};
-use tautline_queue::sync::atomic::Ordering::SeqCst;
-use tautline_queue::sync::atomic::fence;
 use tautline_queue::sync::{Arc, try_lock};
 use tautline_queue::{FrameHead, FrameReader};
 
@@ -44,10 +42,8 @@ impl Incoming {
         }
         match link {
             Link::Wire(connection) => {
-                // The credit was given before; now load the note. `Connection::pause_if_full` does
-                // it in the opposite order.
-                fence(SeqCst);
-                if connection.is_paused()
+                // The credit was given before.
+                if connection.paused.is_raised_now()
                     && let Some(set) = connection.io.read_set()
                 {
                     set.resume(connection);

@@ -8,15 +8,14 @@
 use super::Connection;
 use crate::conn::intake::{Intake, PeerRequests, ReadOutcome};
 use tautline_io::reactor::Interest;
-use tautline_queue::sync::atomic::Ordering::{Relaxed, SeqCst};
-use tautline_queue::sync::atomic::fence;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::lock;
 
 impl Connection {
     /// True if reading has stopped at the receive high-water mark.
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
-        self.paused.load(Relaxed)
+        self.paused.is_raised()
     }
 
     /// At the receive high-water mark: notes the pause, so that the owner resumes reading when it
@@ -31,14 +30,12 @@ impl Connection {
         let mut any = false;
         while let ReadOutcome::Full { published } = took {
             any |= published;
-            self.paused.store(true, Relaxed);
-            // Store the note, then load the credit. The owner gives credit, then looks for the note
-            // (`Incoming::can_recv_now`).
-            fence(SeqCst);
+            // The owner gives credit, then looks at the flag (`Incoming::can_recv_now`).
+            self.paused.raise();
             if intake.is_full() {
                 return ReadOutcome::Full { published: any };
             }
-            self.paused.store(false, Relaxed);
+            self.paused.lower();
             took = intake.read(asked);
         }
         match took {
