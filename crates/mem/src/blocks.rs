@@ -150,7 +150,7 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
 }
 
 /// Memory for the largest blocks that does not come from the allocator. A block of it begins
-/// `ALIGN` bytes before a page.
+/// `ALIGN` bytes before a page. The pool keeps no such block: its sizes are those without a class.
 #[derive(Debug)]
 pub struct LargeSource {
     /// Smallest size of a block.
@@ -172,13 +172,24 @@ pub fn set_large_source(source: &'static LargeSource) {
 }
 
 fn large_source(size: usize) -> Option<&'static LargeSource> {
-    LARGE_SOURCE.get().copied().filter(|source| size >= source.least)
+    LARGE_SOURCE.get().copied().filter(|source| size >= source.least && Class::of(size) == NONE)
+}
+
+/// Returns a block of at least `size` bytes of the large source. `None` if the source has no memory
+/// for it. `free` with the same size frees it.
+pub fn allocate_from_source(size: usize) -> Option<NonNull<u8>> {
+    large_source(size).and_then(|source| NonNull::new((source.allocate)(size)))
+}
+
+/// True if this address belongs to the large source.
+pub fn is_of_source(address: *const u8) -> bool {
+    LARGE_SOURCE.get().is_some_and(|source| (source.owns)(address))
 }
 
 #[cold]
 #[inline(never)]
 fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
-    if let Some(block) = large_source(size).and_then(|source| NonNull::new((source.allocate)(size))) {
+    if let Some(block) = allocate_from_source(size) {
         return Some(block);
     }
     let layout = layout(size.max(1))?;
@@ -236,6 +247,8 @@ unsafe fn free_to_system(block: *mut u8, size: usize) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::*;
 
     #[test]
@@ -250,6 +263,38 @@ mod tests {
             }
         }
         assert_eq!(class_size(CLASSES - 1), 128 * 1024 + HEADER_ROOM);
+    }
+
+    /// A block of a source would go from the pool to the allocator.
+    #[test]
+    fn blocks_of_the_source_stay_outside_of_the_pool() {
+        /// Memory of the source: one block after the other.
+        static MEMORY: AtomicUsize = AtomicUsize::new(0);
+        static FREED: AtomicUsize = AtomicUsize::new(0);
+        const SIZE: usize = 1 << 20;
+        let memory = Box::leak(vec![0_u8; SIZE].into_boxed_slice());
+        MEMORY.store(memory.as_mut_ptr().expose_provenance(), Relaxed);
+        let owns: fn(*const u8) -> bool =
+            |address| (MEMORY.load(Relaxed)..MEMORY.load(Relaxed) + SIZE).contains(&address.addr());
+        let source = LargeSource {
+            least: 100_000,
+            allocate: |_| std::ptr::with_exposed_provenance_mut(MEMORY.load(Relaxed)),
+            owns,
+            free: |_| _ = FREED.fetch_add(1, Relaxed),
+        };
+        set_large_source(Box::leak(Box::new(source)));
+        for size in [99_999, 100_000, 128 * 1024 + 16, 128 * 1024 + HEADER_ROOM, 128 * 1024 + HEADER_ROOM + 1]
+        {
+            let from_source = size > class_size(CLASSES - 1);
+            let block = allocate(size);
+            assert_eq!(owns(block), from_source, "size {size}");
+            assert_eq!(is_of_source(block), from_source);
+            assert_eq!(allocate_from_source(size).is_some(), from_source, "size {size}");
+            let before = FREED.load(Relaxed);
+            // SAFETY: just allocated with this size.
+            unsafe { free(block, size) };
+            assert_eq!(FREED.load(Relaxed) - before, usize::from(from_source), "size {size}");
+        }
     }
 
     #[test]
