@@ -172,9 +172,9 @@ impl std::fmt::Debug for Context {
 
 impl Context {
     /// Creates a context without the services of a host. Its threads start with the first socket.
-    /// The first context of the process reads TAUT_SPIN_US and TAUT_IPC_MEMORY from the
-    /// environment, on the calling thread. The program may change the environment, so other threads
-    /// must not read it.
+    /// The first context of the process reads TAUT_SPIN_US, TAUT_IPC_MEMORY and TAUT_IPC_LOANS from
+    /// the environment, on the calling thread. The program may change the environment, so other
+    /// threads must not read it.
     pub fn new() -> Context {
         Context::with(Host::default())
     }

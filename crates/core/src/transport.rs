@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::monitor::Ends;
 use crate::options::Options;
 use tautline_io::fd::RawFd;
+use tautline_io::lending;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 use tautline_io::resolve::AcceptedFamily;
 use tautline_proto::{Carrier, socks};
@@ -328,6 +329,17 @@ pub(crate) fn connect(
     let connected = Stream::connect(address, source, &tcp::stream_options(options))?;
     ipc::prepare_sharing(&connected.0, options);
     Ok(connected)
+}
+
+/// Turns loans off for the process if these options encrypt: a reader of a slab sees all bodies in
+/// it, also those that a connection beside encrypts.
+pub(crate) fn forbid_loans_of_encrypted(options: &Options) {
+    let has_certificates = !options.wss_key_pem.is_empty()
+        || !options.wss_cert_pem.is_empty()
+        || !options.wss_trust_pem.is_empty();
+    if options.mechanism.encrypts() || has_certificates {
+        lending::forbid();
+    }
 }
 
 /// Starts to share memory with a peer that has completed its handshake.

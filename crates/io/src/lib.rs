@@ -11,6 +11,7 @@
 //!   errno     the C error number                                random  bytes from the kernel
 //!   interfaces   network interfaces by name          fork    how often the process was forked
 //!   env       variables, unless the caller has fewer rights    slab   memory for other processes
+//!   lending   the switch of loans
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
@@ -31,6 +32,7 @@ pub mod fd;
 pub mod fork;
 #[cfg_attr(windows, path = "interfaces/windows.rs")]
 pub mod interfaces;
+pub mod lending;
 #[cfg(linux_kernel)]
 mod memfd;
 pub mod net;

@@ -23,17 +23,14 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::sys::{check, retry};
-use crate::{fork, libc, memfd};
+use crate::{fork, lending, libc, memfd};
 use tautline_mem::blocks::{self, LargeSource};
 use units::{UNIT, Units};
-
-/// Smallest body in a slab. Smaller bodies are copied sooner than they are lent.
-pub const LEAST: usize = 128 * 1024;
 
 /// Bytes before the body of a block: one page.
 pub(crate) const PAGE: usize = 4096;
@@ -120,9 +117,6 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Number of peers that take loans.
 // Relaxed: number: a block more or less in a slab.
 static BORROWERS: AtomicUsize = AtomicUsize::new(0);
-/// Number of loans so far.
-// Relaxed: number, for statistics.
-static LENT: AtomicU64 = AtomicU64::new(0);
 static POOL: Mutex<Pool> =
     Mutex::new(Pool { slabs: Vec::new(), slots: [false; SLOTS], last_id: 0, budget: 0 });
 /// A mapped file, for a forked child.
@@ -138,11 +132,13 @@ struct MappedFile {
 static MAPPED: [MappedFile; SLOTS] =
     [const { MappedFile { fd_plus_1: AtomicI32::new(0), length: AtomicUsize::new(0) } }; SLOTS];
 
-/// Makes blocks of the engine come from slabs while a peer takes loans.
+/// Makes blocks of the engine come from slabs while a peer takes loans. A block is returned here
+/// if it has `least` bytes, so this number is constant.
 static SOURCE: LargeSource = LargeSource {
-    least: LEAST,
+    least: lending::LOWEST_LIMIT,
     allocate: |size| match BORROWERS.load(Relaxed) {
         0 => std::ptr::null_mut(),
+        _ if size - blocks::ALIGN < lending::least() => std::ptr::null_mut(),
         _ => allocate(blocks::ALIGN, size - blocks::ALIGN).map_or(std::ptr::null_mut(), NonNull::as_ptr),
     },
     owns,
@@ -183,9 +179,12 @@ pub fn owns(address: *const u8) -> bool {
     address.addr().wrapping_sub(RANGE.load(Relaxed)) < SLOTS * SLOT && RANGE.load(Relaxed) != 0
 }
 
-/// Prepares the range of addresses and the budget. Returns false if the system refuses it, or if
-/// this process is a forked child of one that uses slabs.
+/// Prepares the range of addresses and the budget. Returns false if the system or `lending` refuses
+/// it, or if this process is a forked child of one that uses slabs.
 pub fn start() -> bool {
+    if lending::is_forbidden() {
+        return false;
+    }
     if RANGE.load(Relaxed) != 0 {
         return GENERATION.load(Relaxed) == fork::generation();
     }
@@ -208,9 +207,9 @@ pub fn start() -> bool {
 }
 
 /// Returns the address of `lead` bytes that precede `len` bytes for a body, which begins on a page.
-/// `None` if the budget or the memory of the system is exhausted.
+/// `None` if the budget or the memory of the system is exhausted, or if loans are forbidden.
 pub fn allocate(lead: usize, len: usize) -> Option<NonNull<u8>> {
-    if RANGE.load(Relaxed) == 0 || GENERATION.load(Relaxed) != fork::generation() || lead > PAGE {
+    if !is_usable() || lead > PAGE {
         return None;
     }
     let bytes = len.checked_add(PAGE)?;
@@ -242,10 +241,15 @@ pub unsafe fn free(block: *mut u8, lead: usize) {
     }
 }
 
-/// Returns a lease of the block whose body begins at `body`. `None` if no body begins there, or if
-/// it has less than `len` bytes.
+/// True if this process has slabs, and may lend them.
+fn is_usable() -> bool {
+    RANGE.load(Relaxed) != 0 && GENERATION.load(Relaxed) == fork::generation() && !lending::is_forbidden()
+}
+
+/// Returns a lease of the block whose body begins at `body`. `None` if no body begins there, if it
+/// has less than `len` bytes, or if loans are forbidden.
 pub fn lend(body: *const u8, len: usize) -> Option<Lease> {
-    if !owns(body) || GENERATION.load(Relaxed) != fork::generation() {
+    if !is_usable() || !owns(body) {
         return None;
     }
     let mut pool = lock();
@@ -259,15 +263,7 @@ pub fn lend(body: *const u8, len: usize) -> Option<Lease> {
     Some(Lease { file: slab.file.clone(), offset: start + PAGE, generation: fork::generation() })
 }
 
-/// Counts a body that a peer receives without a copy.
-pub(crate) fn count_loan() {
-    LENT.fetch_add(1, Relaxed);
-}
-
-/// Returns the number of bodies that peers have received without a copy.
-pub fn lent() -> u64 {
-    LENT.load(Relaxed)
-}
+pub use lending::lent;
 
 /// Returns the number of bytes that all slabs may use.
 pub(crate) fn budget() -> usize {

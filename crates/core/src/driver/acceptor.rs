@@ -112,6 +112,7 @@ impl Acceptor {
         bound: Bound,
         gate: Option<Arc<dyn Gate>>,
     ) -> Arc<Self> {
+        transport::forbid_loans_of_encrypted(&options);
         let fd = bound.listener.as_fd().as_raw_fd();
         let acceptor = Arc::new(Acceptor {
             site: site.clone(),

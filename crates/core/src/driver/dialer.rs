@@ -135,6 +135,7 @@ impl Dialer {
         given: Arc<str>,
         connection: Option<Arc<Connection>>,
     ) -> Arc<Self> {
+        transport::forbid_loans_of_encrypted(&options);
         let ConnectTarget { endpoint, route, carrying } = target;
         let name = endpoint.to_string();
         let dialer = Arc::new(Dialer {

@@ -9,6 +9,7 @@ use crate::options::socket_codes::{
     LAST_ENDPOINT, PEERS, RCVMORE, STATISTICS, THREAD_SAFE, TOPICS_COUNT, TYPE, WAIT_PEERS,
     WAIT_SUBSCRIPTIONS,
 };
+use crate::transport;
 use tautline_io::fd;
 
 pub(super) const LINGER: i32 = 17;
@@ -87,6 +88,7 @@ impl Socket {
     }
 
     fn apply_option(&mut self, code: i32) {
+        transport::forbid_loans_of_encrypted(&self.pipes.options);
         if matches!(code, SNDHWM | RCVHWM) {
             self.pipes.apply_limits();
         }

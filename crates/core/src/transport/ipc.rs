@@ -8,9 +8,9 @@ use super::{Bound, ConnectRoute, Failed, Hop, Leftover};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
-use tautline_io::env;
 use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
+use tautline_io::{env, lending};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Failed>> {
     let ipc = endpoint.address()?;
@@ -134,12 +134,20 @@ pub(super) enum Peers {
     Everybody,
 }
 
-/// Returns the setting of the environment at the time of the first context.
+/// Returns the setting of the environment at the time of the first context. Also applies the
+/// setting of loans then.
 pub(super) fn peers_with_memory() -> Peers {
     static PEERS: OnceLock<Peers> = OnceLock::new();
-    *PEERS.get_or_init(|| match env::var_os("TAUT_IPC_MEMORY") {
-        Some(value) if value == "0" => Peers::Nobody,
-        Some(value) if value == "all" => Peers::Everybody,
-        _ => Peers::OfOurUser,
+    *PEERS.get_or_init(|| {
+        lending::configure(env::var_os("TAUT_IPC_LOANS").as_deref());
+        match env::var_os("TAUT_IPC_MEMORY") {
+            Some(value) if value == "0" => Peers::Nobody,
+            Some(value) if value == "all" => {
+                // A process sees all bodies of a slab that it maps.
+                lending::forbid();
+                Peers::Everybody
+            }
+            _ => Peers::OfOurUser,
+        }
     })
 }

@@ -14,7 +14,7 @@ use crate::endpoint::{Endpoint, Host, TcpEndpoint, WsEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::net::Address;
-use tautline_io::{certificates, errno};
+use tautline_io::{certificates, errno, lending};
 use tautline_proto::tls::{BadCredentials, Identity, Tls, TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 use tautline_proto::{Carrier, Direct};
@@ -72,6 +72,7 @@ fn direct(
         // Streams without ZMTP have no handshake in which a carrier could start.
         return Err(Error::IncompatibleProtocol);
     }
+    lending::forbid();
     Ok(Arc::new(move || Ok(Box::new(start(&config(), Direct)?) as Box<dyn Carrier>)))
 }
 
@@ -91,6 +92,7 @@ pub(crate) fn around(
     let Some(address) = ws::of(endpoint, ws::SCHEME) else { return direct(options, config) };
     let role = if is_server { Role::Server } else { ws::client(address, ws::PORT) };
     let inside = ws::config(role, options)?;
+    lending::forbid();
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&inside)?);
         Ok(Box::new(start(&config(), socket)?) as Box<dyn Carrier>)

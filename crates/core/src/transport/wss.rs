@@ -5,6 +5,7 @@ use super::{Bound, CarrierFactory, ConnectRoute, Failed, tcp, tls, ws};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::options::Options;
+use tautline_io::lending;
 use tautline_proto::Carrier;
 use tautline_proto::tls::{TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
@@ -63,6 +64,7 @@ fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Err
 
 fn carry(role: Role, config: TlsConfig, options: &Options) -> Result<CarrierFactory, Error> {
     let inside = ws::config(role, options)?;
+    lending::forbid();
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&inside)?);
         Ok(Box::new(tls::start(&config, socket)?) as Box<dyn Carrier>)

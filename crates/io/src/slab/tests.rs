@@ -1,4 +1,5 @@
 use super::*;
+use lending::DEFAULT_LIMIT as LEAST;
 
 /// The pool belongs to the whole process, so tests use it one at a time.
 static ONE: Mutex<()> = Mutex::new(());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::CAPACITY;
 use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
+use crate::lending;
 use crate::net::transfer::{self, Sources};
 use crate::slab::{self, BorrowerCount, Lease, SlabFile};
 
@@ -71,7 +72,7 @@ impl Lender {
 
     /// True if these bytes may be a body in a slab.
     pub(in super::super) fn can_lend(&self, body: *const u8, length: usize) -> bool {
-        length >= slab::LEAST && slab::owns(body)
+        length >= lending::least() && slab::owns(body)
     }
 
     /// Lends the body of `length` bytes at position `at` of the stream. `reader` is a socket of the
@@ -113,7 +114,7 @@ impl Lender {
         self.end = self.end.wrapping_add(1);
         // Release pairs with the Acquire in `Borrower::look`.
         area.end.store(self.end, Release);
-        slab::count_loan();
+        lending::count_loan();
         self.loans[free] = Some(Loan { _lease: lease, length });
         Outcome::Lent
     }

@@ -8,11 +8,12 @@ use std::thread;
 
 use super::super::tests::{await_room, read_waiting, ring, switched_pair, watched, would_block};
 use super::*;
+use crate::lending::{self, DEFAULT_LIMIT as LEAST};
 use crate::net::Stream;
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{self, Sources, Targets, uninit};
+use crate::slab;
 use crate::slab::tests::{LEAD, body, give, one, trim_all};
-use crate::slab::{self, LEAST};
 
 /// The byte at this position of a test's stream.
 fn byte(at: usize) -> u8 {
@@ -366,5 +367,32 @@ fn written_bodies_do_not_spoil_later_ones() {
             assert_eq!(loan.expose(), Some(body));
         }
         assert!(places.len() < 300, "the blocks are reused");
+    });
+}
+
+/// Makes the reader map the slab of a body, and returns the number of its loans.
+fn loans_of(near: &Stream, far: &Stream, len: usize) -> u64 {
+    let before = slab::lent();
+    let block = block(0, len);
+    for _ in 0..5 {
+        write_all(near, bytes_of(block, len), || drop(read_all(far, 1)));
+        while read_all(far, len).is_some() {}
+    }
+    give(block);
+    slab::lent() - before
+}
+
+#[test]
+fn bodies_from_the_limit_on_are_lent() {
+    watched("limit", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        make_known(&near, &far);
+        assert_eq!(loans_of(&near, &far, 65_536), 0);
+        lending::configure(Some("65536".as_ref()));
+        assert_eq!(loans_of(&near, &far, 65_535), 0);
+        assert_eq!(loans_of(&near, &far, 65_536), 5);
+        lending::configure(Some("131072".as_ref()));
+        assert_eq!(lending::least(), LEAST);
     });
 }

@@ -1,0 +1,134 @@
+//! Loans of large bodies over `ipc`: the settings that turn them off for a process.
+//!
+//! Loans are off for good once they are off, so each case runs in a process of its own.
+
+// A loom model has no sockets.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+mod common;
+
+use common::{bound, connected, recv, set, test};
+use std::process::Command;
+
+use tautline_core::{Context, Flags, Message, Socket, SocketType};
+use tautline_io::lending;
+
+const CURVE_SERVER: i32 = 47;
+const CURVE_SECRETKEY: i32 = 49;
+#[cfg(feature = "tls")]
+const TRUST_PEM: i32 = 105;
+/// Bodies until loans have certainly begun: the ends share memory, and know the slab.
+const MANY: u32 = 3000;
+
+/// Runs a test of this file with the case's name, and these variables.
+fn run(case: &str, variables: &[(&str, &str)]) {
+    if !lending::IS_BUILT {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--ignored", "--nocapture"]).env("LOANS_CASE", case);
+    command.env_remove("TAUT_IPC_LOANS").env_remove("TAUT_IPC_MEMORY").envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{case}: {output:?}");
+}
+
+#[test]
+#[ignore = "a child of other tests"]
+fn child() {
+    let case = std::env::var("LOANS_CASE").unwrap();
+    test("child", move |context| match &*case {
+        "lends" => lends(context, 200_000),
+        "lends nothing" => lends_nothing(&mut pair(context), 200_000),
+        "option" => ends(context, |socket| set(socket, CURVE_SERVER, 1)),
+        "client's option" => ends(context, |socket| {
+            socket.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();
+        }),
+        #[cfg(feature = "tls")]
+        "certificates" => ends(context, |socket| socket.set_option(TRUST_PEM, b"PEM").unwrap()),
+        #[cfg(feature = "tls")]
+        "wss" => ends(context, |socket| socket.connect("wss://127.0.0.1:1").unwrap()),
+        #[cfg(feature = "tls")]
+        "tls" => ends(context, |socket| socket.connect("tls+tcp://127.0.0.1:1").unwrap()),
+        other => panic!("{other}"),
+    });
+}
+
+fn pair(context: &Context) -> (Socket, Socket) {
+    let (near, endpoint) = bound(context, SocketType::Pull, "ipc://*");
+    (connected(context, SocketType::Push, &endpoint), near)
+}
+
+/// Sends a body and receives it. Returns true if it was lent.
+fn exchange((near, far): &mut (Socket, Socket), number: u32, length: usize) -> bool {
+    let before = lending::lent();
+    let mut body = vec![number as u8; length];
+    body[..4].copy_from_slice(&number.to_le_bytes());
+    near.send_message(&mut Message::from_slice(&body), Flags::NONE).unwrap();
+    assert!(recv(far) == body, "body {number} of {length}");
+    lending::lent() > before
+}
+
+/// Sends bodies until one is lent.
+fn begin(pair: &mut (Socket, Socket), length: usize) {
+    assert!((0..MANY).any(|number| exchange(pair, number, length)), "nothing is lent");
+}
+
+fn lends(context: &Context, length: usize) {
+    let mut pair = pair(context);
+    begin(&mut pair, length);
+    lends_nothing(&mut pair, lending::least() - 1);
+}
+
+fn lends_nothing(pair: &mut (Socket, Socket), length: usize) {
+    assert!((0..300).all(|number| !exchange(pair, number, length)), "a body is lent");
+}
+
+/// `encrypt` applies to another socket. Connections that lend send bytes from then on, and new ones
+/// do not begin to lend.
+fn ends(context: &Context, encrypt: impl Fn(&mut Socket)) {
+    let mut old = pair(context);
+    begin(&mut old, 200_000);
+    let made_before = Message::from_slice(&[9; 200_000]);
+    let mut other = context.socket(SocketType::Dealer).unwrap();
+    set(&mut other, 17, 0);
+    encrypt(&mut other);
+    drop(other);
+    assert!(lending::is_forbidden());
+    let before = lending::lent();
+    let mut message = made_before;
+    old.0.send_message(&mut message, Flags::NONE).unwrap();
+    assert_eq!(recv(&mut old.1), [9; 200_000]);
+    assert_eq!(lending::lent(), before);
+    lends_nothing(&mut old, 200_000);
+    lends_nothing(&mut pair(context), 200_000);
+}
+
+#[test]
+fn bodies_of_the_limit_are_lent() {
+    run("lends", &[]);
+    run("lends", &[("TAUT_IPC_LOANS", "1")]);
+}
+
+#[test]
+fn environment_sets_the_limit() {
+    run("lends", &[("TAUT_IPC_LOANS", "200000")]);
+    run("lends nothing", &[("TAUT_IPC_LOANS", "200001")]);
+}
+
+#[test]
+fn environment_turns_loans_off() {
+    run("lends nothing", &[("TAUT_IPC_LOANS", "0")]);
+    run("lends nothing", &[("TAUT_IPC_MEMORY", "all")]);
+    run("lends nothing", &[("TAUT_IPC_MEMORY", "all"), ("TAUT_IPC_LOANS", "1")]);
+    run("lends nothing", &[("TAUT_IPC_MEMORY", "0")]);
+}
+
+#[test]
+fn encryption_of_a_socket_turns_loans_off() {
+    run("option", &[]);
+    run("client's option", &[]);
+    #[cfg(feature = "tls")]
+    for case in ["certificates", "wss", "tls"] {
+        run(case, &[]);
+    }
+}
