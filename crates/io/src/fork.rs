@@ -37,6 +37,14 @@ pub fn call_in_child(handler: extern "C" fn()) {
     os::call_in_child(handler);
 }
 
+/// Calls the handlers at every fork from now on: before it, after it in the parent (also if it has
+/// failed), and after it in the child, where [`call_in_child`] sets the rules. All three run on the
+/// thread that forks.
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+pub(crate) fn call_around(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    os::call_around(Some(prepare), Some(parent), child);
+}
+
 extern "C" fn count() {
     GENERATION.store(GENERATION.load(Relaxed).wrapping_add(1), Relaxed);
 }

@@ -11,7 +11,7 @@
 //!   errno     the C error number                                random  bytes from the kernel
 //!   interfaces   network interfaces by name          fork    how often the process was forked
 //!   env       variables, unless the caller has fewer rights    slab   memory for other processes
-//!   lending   the switch of loans
+//!   lending   the switch of loans         children   children that may read shared bodies
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
@@ -25,6 +25,8 @@
 pub mod barrier;
 #[cfg(feature = "certificates")]
 pub mod certificates;
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+mod children;
 pub mod clock;
 pub mod env;
 pub mod errno;

@@ -13,7 +13,9 @@
 //! body.
 //!
 //! A forked child has the parent's blocks, with its own copy of each page that it writes to. It
-//! does not allocate or free blocks.
+//! does not allocate or free blocks. The parent uses the memory of such a block again only after
+//! the child (`children.rs`). If the parent writes to a block that it had at the fork, the child
+//! sees the new bytes.
 
 mod budget;
 mod units;
@@ -27,6 +29,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::children::Use;
 use crate::sys::{check, retry};
 use crate::{fork, lending, libc, memfd};
 use tautline_mem::blocks::{self, LargeSource};
@@ -84,8 +87,8 @@ impl Drop for Lease {
 /// A run of units in use.
 struct Block {
     units: Range<usize>,
-    /// False once its user has freed it.
-    live: bool,
+    /// `None` once its user has freed it.
+    live: Option<Use>,
     leases: u32,
 }
 
@@ -235,8 +238,14 @@ pub unsafe fn free(block: *mut u8, lead: usize) {
     if GENERATION.load(Relaxed) == fork::generation() {
         let mut pool = lock();
         if let Some((id, start)) = pool.find(block.addr() + lead - PAGE) {
-            pool.end(id, start, |block| block.live = false);
+            let inherited = pool.lend(id, start, 0, Use::is_inherited);
+            let mut used = None;
+            pool.end(id, start, |block| used = block.live.take());
             pool.trim(Instant::now());
+            drop(pool);
+            if let (Some(lease), Some(used)) = (inherited, used) {
+                used.keep(lease);
+            }
         }
     }
 }
@@ -254,13 +263,7 @@ pub fn lend(body: *const u8, len: usize) -> Option<Lease> {
     }
     let mut pool = lock();
     let (id, start) = pool.find(body.addr() - PAGE)?;
-    let slab = pool.slabs.iter_mut().find(|slab| slab.file.id == id)?;
-    let block = slab.blocks.get_mut(&start)?;
-    if !block.live || block.units.len() * UNIT < PAGE.checked_add(len)? {
-        return None;
-    }
-    block.leases += 1;
-    Some(Lease { file: slab.file.clone(), offset: start + PAGE, generation: fork::generation() })
+    pool.lend(id, start, len, |_| true)
 }
 
 pub use lending::lent;
@@ -330,7 +333,7 @@ impl Pool {
             left -= bytes;
         }
         let start = run.start * UNIT;
-        slab.blocks.insert(start, Block { units: run, live: true, leases: 0 });
+        slab.blocks.insert(start, Block { units: run, live: Some(Use::new()), leases: 0 });
         slab.note_use();
         NonNull::new(base.wrapping_byte_add(start + PAGE - lead).cast())
     }
@@ -342,12 +345,24 @@ impl Pool {
         Some((slab.file.id, offset - slab.slots.start * SLOT))
     }
 
+    /// Returns a lease of a live block with at least `len` bytes, if `wanted` is true for its use.
+    fn lend(&mut self, id: u64, start: usize, len: usize, wanted: impl Fn(&Use) -> bool) -> Option<Lease> {
+        let slab = self.slabs.iter_mut().find(|slab| slab.file.id == id)?;
+        let block = slab.blocks.get_mut(&start)?;
+        let is_wanted = block.live.as_ref().is_some_and(wanted);
+        if !is_wanted || block.units.len() * UNIT < PAGE.checked_add(len)? {
+            return None;
+        }
+        block.leases += 1;
+        Some(Lease { file: slab.file.clone(), offset: start + PAGE, generation: fork::generation() })
+    }
+
     /// Changes a block, and frees its units if it is in use no longer.
     fn end(&mut self, id: u64, start: usize, change: impl FnOnce(&mut Block)) {
         let Some(slab) = self.slabs.iter_mut().find(|slab| slab.file.id == id) else { return };
         let Some(block) = slab.blocks.get_mut(&start) else { return };
         change(block);
-        if !block.live && block.leases == 0 {
+        if block.live.is_none() && block.leases == 0 {
             let units = block.units.clone();
             slab.blocks.remove(&start);
             slab.units.give(units);

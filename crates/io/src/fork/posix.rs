@@ -12,7 +12,15 @@ unsafe extern "C" {
 }
 
 pub(super) fn call_in_child(handler: extern "C" fn()) {
-    // SAFETY: the handler is a function of this library. The C library removes it when the library
-    // is unloaded.
-    unsafe { pthread_atfork(None, None, Some(handler)) };
+    call_around(None, None, handler);
+}
+
+pub(super) fn call_around(
+    prepare: Option<extern "C" fn()>,
+    parent: Option<extern "C" fn()>,
+    child: extern "C" fn(),
+) {
+    // SAFETY: the handlers are functions of this library. The C library removes them when the
+    // library is unloaded.
+    unsafe { pthread_atfork(prepare, parent, Some(child)) };
 }

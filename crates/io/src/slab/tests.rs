@@ -1,4 +1,5 @@
 use super::*;
+use crate::children::tests::WaitingChild;
 use lending::DEFAULT_LIMIT as LEAST;
 
 /// The pool belongs to the whole process, so tests use it one at a time.
@@ -175,4 +176,33 @@ fn forked_child_changes_only_its_own_copy() {
 /// `start` takes a lock, which another thread of the parent may have held.
 fn start_in_child() -> bool {
     GENERATION.load(Relaxed) == fork::generation()
+}
+
+/// Returns the bytes of a block.
+fn bytes(block: NonNull<u8>, len: usize) -> &'static mut [u8] {
+    // SAFETY: the test uses them only before it frees the block, or in a child.
+    unsafe { std::slice::from_raw_parts_mut(body(block), len) }
+}
+
+#[test]
+fn block_of_a_forked_child_is_not_used_again_before_its_end() {
+    let _one = one();
+    let block = allocate(LEAD, LEAST).unwrap();
+    bytes(block, LEAST).fill(1);
+    let seen = bytes(block, LEAST);
+    let child = WaitingChild::fork(|_| (), || seen.iter().all(|byte| *byte == 1));
+    give(block);
+    for _ in 0..100 {
+        let others: Vec<_> = std::iter::from_fn(|| allocate(LEAD, LEAST)).take(10).collect();
+        for &other in &others {
+            assert_ne!(other, block);
+            bytes(other, LEAST).fill(2);
+        }
+        others.into_iter().for_each(give);
+    }
+    child.end();
+    while trim_all() > 0 {
+        crate::children::sweep();
+        std::thread::yield_now();
+    }
 }

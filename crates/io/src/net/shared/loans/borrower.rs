@@ -11,6 +11,7 @@ use super::super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::super::region::{Region, copy_opaquely};
 use super::super::ring::broken;
 use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, exposure, slab_state};
+use crate::children::Use;
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{self, Targets};
 use crate::sys::{check, retry};
@@ -124,18 +125,34 @@ struct Entry {
     length: u64,
 }
 
-/// A body in the memory of another process. Dropping it returns the body.
-pub struct Loan {
+/// The reader's side of a place that is HELD. Dropping it returns the body.
+struct HeldPlace {
     region: Arc<Region>,
     place: usize,
+    generation: u32,
+    /// Shows the writer that this process lives.
+    _life_line: Arc<PeerFd>,
+}
+
+impl Drop for HeldPlace {
+    fn drop(&mut self) {
+        // A forked child has not borrowed it.
+        if self.generation == fork::generation() {
+            give_back(self.region.loans(), self.place);
+        }
+    }
+}
+
+/// A body in the memory of another process. Dropping it returns the body, after the forked children
+/// that may use it.
+pub struct Loan {
+    held: Option<HeldPlace>,
+    used: Use,
     body: NonNull<u8>,
     length: usize,
     /// Address of the body for writing, once it was exposed.
     exposed: OnceLock<Option<NonNull<u8>>>,
-    generation: u32,
     slab: Arc<MappedSlab>,
-    /// Shows the writer that this process lives.
-    _life_line: Arc<PeerFd>,
 }
 
 // SAFETY: the mapping lasts as long as this value, on any thread.
@@ -164,9 +181,10 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        // A forked child has not borrowed it.
-        if self.generation == fork::generation() {
-            give_back(self.region.loans(), self.place);
+        if self.used.is_own()
+            && let Some(held) = self.held.take()
+        {
+            self.used.keep(held);
         }
     }
 }
@@ -193,6 +211,7 @@ pub(in super::super) struct Borrower {
     next: Option<Entry>,
     /// The loan that is being copied, and the bytes that are copied.
     current: Option<(Loan, usize)>,
+    generation: u32,
 }
 
 impl Borrower {
@@ -206,6 +225,7 @@ impl Borrower {
             end: 0,
             next: None,
             current: None,
+            generation: fork::generation(),
         }))
     }
 
@@ -302,14 +322,17 @@ impl Borrower {
         self.next = None;
         self.taken = self.taken.wrapping_add(1);
         Ok(Some(Loan {
-            region: region.clone(),
-            place: next.place,
+            held: Some(HeldPlace {
+                region: region.clone(),
+                place: next.place,
+                generation: fork::generation(),
+                _life_line: life_line.clone(),
+            }),
+            used: Use::new(),
             body,
             length: next.length as usize,
             exposed: OnceLock::new(),
-            generation: fork::generation(),
             slab: slab.clone(),
-            _life_line: life_line.clone(),
         }))
     }
 
@@ -344,6 +367,10 @@ impl Borrower {
     /// Returns the loans that were not taken, when the reader ends.
     pub(in super::super) fn return_untaken(&mut self, area: &LoanArea) {
         self.current = None;
+        // A forked child has only a copy of the reader's end.
+        if self.generation != fork::generation() {
+            return;
+        }
         for (at, place) in area.places.iter().enumerate() {
             if place.word.load(Relaxed) & 3 == LENT {
                 give_back(area, at);

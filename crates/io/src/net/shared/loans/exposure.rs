@@ -7,9 +7,12 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use crate::sys::{check, retry};
 use crate::{fork, libc, slab};
@@ -23,17 +26,34 @@ const OF_FILE: u64 = 1 << 61;
 /// MADV_DONTNEED_LOCKED, since Linux 5.18.
 const DONTNEED_LOCKED: libc::c_int = 24;
 
-/// The page map of this process, and the generation that it belongs to.
-static PAGE_MAP: Mutex<Option<(u32, File)>> = Mutex::new(None);
+/// The descriptor of the page map of this process plus 1, with the generation that it belongs to in
+/// the upper half. 0 if there is none. Without a lock, which a thread of a parent may have held.
+static PAGE_MAP: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the page map of this process.
+fn page_map() -> io::Result<ManuallyDrop<File>> {
+    let generation = u64::from(fork::generation()) << 32;
+    let mut known = PAGE_MAP.load(Acquire);
+    if known & u64::from(u32::MAX) == 0 || known >> 32 != generation >> 32 {
+        let new = File::open("/proc/self/pagemap")?;
+        let word = generation | (new.as_raw_fd() as u64 + 1);
+        known = match PAGE_MAP.compare_exchange(known, word, AcqRel, Acquire) {
+            Ok(_) => {
+                // Open as long as the process.
+                let _ = new.into_raw_fd();
+                word
+            }
+            Err(other) => other,
+        };
+    }
+    // SAFETY: open as long as the process, and not closed here.
+    Ok(ManuallyDrop::new(unsafe { File::from_raw_fd((known as u32 - 1) as RawFd) }))
+}
 
 /// Drops the copies of pages between `start` and `start + length`, which is a part of a private
 /// mapping of a file. Fails if the system does not show which pages are copies.
 pub(super) fn drop_copies(start: NonNull<u8>, length: usize) -> io::Result<()> {
-    let mut page_map = PAGE_MAP.lock().unwrap_or_else(PoisonError::into_inner);
-    if page_map.as_ref().is_none_or(|(generation, _)| *generation != fork::generation()) {
-        *page_map = Some((fork::generation(), File::open("/proc/self/pagemap")?));
-    }
-    let Some((_, file)) = &*page_map else { return Ok(()) };
+    let file = page_map()?;
     let first = start.addr().get() / slab::PAGE;
     let count = length.div_ceil(slab::PAGE);
     let mut bytes = [0; ENTRIES * 8];

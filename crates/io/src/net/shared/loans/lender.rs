@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::CAPACITY;
 use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
-use crate::lending;
 use crate::net::transfer::{self, Sources};
 use crate::slab::{self, BorrowerCount, Lease, SlabFile};
+use crate::{fork, lending};
 
 /// A reader may hold this part of the memory for slabs.
 const PART_OF_READER: usize = 4;
@@ -50,6 +50,7 @@ pub(in super::super) struct Lender {
     refusals: u32,
     /// Number of bodies before the next offer.
     skip: u32,
+    generation: u32,
     _count: BorrowerCount,
 }
 
@@ -65,6 +66,7 @@ impl Lender {
                 changes: 0,
                 refusals: 0,
                 skip: 0,
+                generation: fork::generation(),
                 _count: BorrowerCount::new(),
             })
         })
@@ -132,8 +134,12 @@ impl Lender {
         }
     }
 
-    /// True if the reader may still use a body.
+    /// True if the reader may still use a body. False in a forked child, which has only a copy of
+    /// the writer's end.
     pub(in super::super) fn has_loans(&mut self, area: &LoanArea) -> bool {
+        if self.generation != fork::generation() {
+            return false;
+        }
         self.take_returned(area);
         self.loans.iter().any(Option::is_some)
     }

@@ -34,7 +34,8 @@ pub(super) fn end_returned() {
     if COUNT.load(Relaxed) == 0 {
         return;
     }
-    let mut parted = PARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread may do it already, or one of the parent may have done it at a fork.
+    let Ok(mut parted) = PARTED.try_lock() else { return };
     parted.retain_mut(|parted| parted.writer.has_loans() && take_bells(parted.reader.as_fd()));
     COUNT.store(parted.len(), Relaxed);
 }

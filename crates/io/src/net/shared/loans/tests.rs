@@ -8,6 +8,8 @@ use std::thread;
 
 use super::super::tests::{await_room, read_waiting, ring, switched_pair, watched, would_block};
 use super::*;
+use crate::children;
+use crate::children::tests::WaitingChild;
 use crate::lending::{self, DEFAULT_LIMIT as LEAST};
 use crate::net::Stream;
 use crate::net::rights::PeerFd;
@@ -394,5 +396,97 @@ fn bodies_from_the_limit_on_are_lent() {
         assert_eq!(loans_of(&near, &far, 65_536), 5);
         lending::configure(Some("131072".as_ref()));
         assert_eq!(lending::least(), LEAST);
+    });
+}
+
+/// Sends bodies until one is lent, and takes it.
+fn borrow(near: &Stream, far: &Stream, at: usize, len: usize) -> Loan {
+    loop {
+        let (block, before) = (block(at, len), slab::lent());
+        assert_eq!(near.write(bytes_of(block, len)).unwrap(), len);
+        give(block);
+        if slab::lent() > before {
+            return take_loan(far);
+        }
+        // A slab that the reader does not know yet: the bytes came through the ring.
+        while read_all(far, len).is_some() {}
+    }
+}
+
+/// The parent has returned the body, and the sender sends more.
+#[test]
+fn forked_child_of_a_reader_keeps_its_body() {
+    watched("child", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        far.adopt_loans();
+        let loan = borrow(&near, &far, 5, LEAST);
+        let exposed = borrow(&near, &far, 6, LEAST);
+        let places = [loan.as_ptr(), exposed.expose().unwrap()];
+        let child = WaitingChild::fork(
+            |_| (),
+            || {
+                places.iter().zip([5, 6]).all(|(place, at)| {
+                    // SAFETY: the body of a loan, which the child has, too.
+                    let bytes = unsafe { std::slice::from_raw_parts(*place, LEAST) };
+                    bytes.iter().enumerate().all(|(i, got)| *got == byte(at + i))
+                })
+            },
+        );
+        let mut closing = WaitingChild::fork(|_| (), || true);
+        closing.await_first();
+        drop((loan, exposed));
+        closing.end();
+        for at in 100..200 {
+            let other = borrow(&near, &far, at, LEAST);
+            assert!(!places.contains(&other.as_ptr()), "the memory is used again");
+        }
+        child.end();
+        await_return(near, far);
+    });
+}
+
+/// Ends the connection, and waits until all its memory is given back.
+fn await_return(near: Stream, far: Stream) {
+    drop((far, near));
+    while trim_all() > 0 {
+        children::sweep();
+        parted::end_returned();
+        thread::yield_now();
+    }
+}
+
+/// A child drops its copies of everything.
+#[test]
+fn forked_child_returns_nothing() {
+    watched("copies", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        far.adopt_loans();
+        let loan = borrow(&near, &far, 5, LEAST);
+        let waiting = block(6, LEAST);
+        assert_eq!(near.write(bytes_of(waiting, LEAST)).unwrap(), LEAST);
+        give(waiting);
+        // SAFETY: both are dropped in the child, which has copies.
+        let [near_copy, far_copy] = [&near, &far].map(|stream| unsafe { std::ptr::read(stream) });
+        // SAFETY: as above.
+        let loan_copy = unsafe { std::ptr::read(&loan) };
+        let copies = std::mem::ManuallyDrop::new((loan_copy, near_copy, far_copy));
+        let child = WaitingChild::fork(
+            |_| {
+                drop(std::mem::ManuallyDrop::into_inner(copies));
+            },
+            || true,
+        );
+        child.end();
+        let other = block(7, LEAST);
+        for (i, got) in [&loan, &take_loan(&far)].into_iter().enumerate() {
+            // SAFETY: the body of a loan.
+            let bytes = unsafe { std::slice::from_raw_parts(got.as_ptr(), LEAST) };
+            assert!(bytes.iter().enumerate().all(|(at, got)| *got == byte(5 + i + at)));
+        }
+        give(other);
+        drop(loan);
+        await_return(near, far);
     });
 }
