@@ -76,22 +76,40 @@ impl MappedSlab {
         let place = unsafe { base.add(offset) };
         exposure::drop_copies(place, length).ok().map(|()| place)
     }
+}
+
+/// A slab as the reader's end uses it.
+struct KnownSlab {
+    slab: Arc<MappedSlab>,
+    /// True for each page that the system has allocated. It stays: the seals of the slab forbid to
+    /// give back a page.
+    allocated: Vec<bool>,
+}
+
+impl KnownSlab {
+    /// Maps a slab. Also fails if the system cannot allocate pages on request.
+    fn accept(memory: PeerFd, length: usize) -> io::Result<Self> {
+        let slab = Arc::new(MappedSlab::accept(memory, length)?);
+        allocate(slab.base, length.min(slab::PAGE))?;
+        Ok(KnownSlab { slab, allocated: vec![false; length.div_ceil(slab::PAGE)] })
+    }
 
     /// Returns the address of a body, whose pages the system has allocated by then: touching one
     /// that cannot be allocated would kill the process. `None` if the body is not inside the slab.
-    fn body(&self, offset: u64, length: u64) -> Option<NonNull<u8>> {
-        /// MADV_POPULATE_READ, since Linux 5.14.
-        const POPULATE_READ: libc::c_int = 22;
+    fn body(&mut self, offset: u64, length: u64) -> Option<NonNull<u8>> {
         let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
-        if length == 0 || offset.checked_add(length)? > self.length || offset % slab::PAGE != 0 {
+        let end = offset.checked_add(length)?;
+        if length == 0 || end > self.slab.length || offset % slab::PAGE != 0 {
             return None;
         }
         // SAFETY: inside of the mapping.
-        let body = unsafe { self.base.add(offset) };
-        // SAFETY: a part of the mapping, which does not change.
-        let populated =
-            retry(|| check(unsafe { libc::madvise(body.as_ptr().cast(), length, POPULATE_READ) }));
-        populated.is_ok().then_some(body)
+        let body = unsafe { self.slab.base.add(offset) };
+        let allocated = self.allocated.get_mut(offset / slab::PAGE..end.div_ceil(slab::PAGE))?;
+        if allocated.contains(&false) {
+            allocate(body, length).ok()?;
+            allocated.fill(true);
+        }
+        Some(body)
     }
 }
 
@@ -113,6 +131,14 @@ fn map(memory: RawFd, length: usize, access: libc::c_int, flags: libc::c_int) ->
         Some(base) => Ok(base),
         None => Err(io::Error::last_os_error()),
     }
+}
+
+/// Makes the system allocate the pages of this part of a slab's mapping.
+fn allocate(start: NonNull<u8>, length: usize) -> io::Result<()> {
+    /// MADV_POPULATE_READ, since Linux 5.14.
+    const POPULATE_READ: libc::c_int = 22;
+    // SAFETY: a part of the mapping, which does not change.
+    retry(|| check(unsafe { libc::madvise(start.as_ptr().cast(), length, POPULATE_READ) })).map(drop)
 }
 
 /// The entry of a loan, as the reader has read it once.
@@ -202,7 +228,7 @@ fn give_back(area: &LoanArea, place: usize) {
 
 /// The reader's end.
 pub(in super::super) struct Borrower {
-    slabs: [Option<Arc<MappedSlab>>; SLABS],
+    slabs: [Option<KnownSlab>; SLABS],
     changes: u32,
     /// Number of loans that were taken, and of those that the writer had made at the last look.
     taken: u32,
@@ -252,10 +278,7 @@ impl Borrower {
             match (word & slab_state::BITS, &slab) {
                 (slab_state::OFFERED, None) => {
                     let length = usize::try_from(word & !slab_state::BITS).unwrap_or(0);
-                    *slab = receive(writer)
-                        .and_then(|memory| MappedSlab::accept(memory, length))
-                        .ok()
-                        .map(Arc::new);
+                    *slab = receive(writer).and_then(|memory| KnownSlab::accept(memory, length)).ok();
                     let state = if slab.is_some() { slab_state::MAPPED } else { slab_state::REFUSED };
                     // Release pairs with the Acquire in `Lender::mapped`.
                     shared.store(state, Release);
@@ -311,8 +334,8 @@ impl Borrower {
         life_line: &Arc<PeerFd>,
     ) -> io::Result<Option<Loan>> {
         let Some(next) = self.next.filter(|next| next.at == head) else { return Ok(None) };
-        let slab = self.slabs.get(next.slab).and_then(Option::as_ref).ok_or_else(broken)?;
-        let body = slab.body(next.offset, next.length).ok_or_else(broken)?;
+        let known = self.slabs.get_mut(next.slab).and_then(Option::as_mut).ok_or_else(broken)?;
+        let body = known.body(next.offset, next.length).ok_or_else(broken)?;
         let word = &region.loans().places[next.place].word;
         let lent = word.load(Relaxed);
         // Relaxed: look: after a failure, the stream ends.
@@ -332,7 +355,7 @@ impl Borrower {
             body,
             length: next.length as usize,
             exposed: OnceLock::new(),
-            slab: slab.clone(),
+            slab: known.slab.clone(),
         }))
     }
 
