@@ -23,7 +23,7 @@ build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp
 run: ## the benchmark against libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
 
-bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, crowded, memory, environments, ... (bench/scenarios)
+bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, crowded, memory, loans, environments, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
 
 try: ## runs and times one language on Tautline, in a minute: LANGUAGE=cpp, dotnet, go, java, mono, node, python or rust

@@ -114,6 +114,7 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
         "pub_sub" => "PUB/SUB",
         "fan_out" => "PUB fan-out",
         "req_rep" => "REQ/REP",
+        "one_way" => "one way, REQ to REP",
         "dealer_router" => "DEALER/ROUTER pipelined",
         "filter" => "PUB/SUB by topic",
         "fan_in" => "PUSH fan-in",

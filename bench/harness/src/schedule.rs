@@ -75,11 +75,11 @@ struct PeerRate {
 }
 
 impl PeerRate {
-    /// Returns the number of messages that fill `target_ms`.
-    fn count(&self, target_ms: u64) -> u64 {
+    /// Returns the number of messages that fill `target_ms`, at least `least`.
+    fn count(&self, target_ms: u64, least: u64) -> u64 {
         let each = crate::statistics::median(&self.seconds);
         let count = target_ms as f64 / 1e3 / each.max(1e-9);
-        (count as u64).clamp(100, 100_000_000)
+        (count as u64).clamp(least, 100_000_000)
     }
 
     fn record(&mut self, outcome: &Result<Sample, Failure>) {
@@ -182,6 +182,11 @@ pub(crate) fn run(
     Ok(record)
 }
 
+/// Returns the smallest number of messages in a run: 100, or fewer large ones, which have 512 MiB together.
+fn least_count(cell: &Cell) -> u64 {
+    ((512 << 20) / cell.size.max(1)).clamp(8, 100)
+}
+
 /// True if more pairs could decide the cell: a ratio of one of its metrics is open, and no peer is out of it.
 fn is_open(plan: &Plan, number: usize, cell: &Cell, peers: &[Peer], record: &Record) -> bool {
     let pairs: Vec<&Pair> = record.pairs.iter().filter(|pair| pair.cell == number).collect();
@@ -209,8 +214,8 @@ fn run_paced(
     };
     if cell.millis.is_none() && pace.seconds.is_empty() {
         let mut count = match cell {
-            cell if cell.is_round_trip() => 100,
-            Cell { size: 0x10_0000.., .. } => 100,
+            cell if cell.is_round_trip() => least_count(cell),
+            Cell { size: 0x10_0000.., .. } => least_count(cell),
             Cell { size: 16_384.., .. } => 500,
             cell if cell.pattern == "filter" => 20_000,
             _ => 2000,
@@ -228,7 +233,7 @@ fn run_paced(
         }
         // Only the last probe was long enough for planning.
         pace.seconds.drain(..pace.seconds.len() - 1);
-        let mut sample = go(pace, pace.count(target_ms))?;
+        let mut sample = go(pace, pace.count(target_ms, least_count(cell)))?;
         // A message that a probe lost still counts as lost.
         for probe in probes {
             sample.lost += probe.lost;
@@ -237,7 +242,7 @@ fn run_paced(
         }
         return Ok(sample);
     }
-    go(pace, pace.count(target_ms))
+    go(pace, pace.count(target_ms, least_count(cell)))
 }
 
 #[cfg(test)]
@@ -251,8 +256,8 @@ mod tests {
     #[test]
     fn count_fills_the_target() {
         let pace = PeerRate { seconds: vec![1e-6, 2e-6, 9e-6], ..PeerRate::default() };
-        assert_eq!(pace.count(200), 100_000);
-        assert_eq!(PeerRate { seconds: vec![1.0], ..PeerRate::default() }.count(200), 100);
+        assert_eq!(pace.count(200, 100), 100_000);
+        assert_eq!(PeerRate { seconds: vec![1.0], ..PeerRate::default() }.count(200, 100), 100);
     }
 
     #[test]

@@ -32,6 +32,7 @@ enum pattern {
     PUB_SUB,
     FAN_OUT,
     REQ_REP,
+    ONE_WAY,
     DEALER_ROUTER, /* the last pattern that can have its ends in two processes */
     FILTER,
     FAN_IN,
@@ -54,6 +55,7 @@ struct config {
     size_t size;
     uint64_t count;
     int subscribers;
+    int filled;        /* the sender writes every word of a body, and the receiver checks every word */
     int messages;      /* api: zmq_msg_* instead of zmq_send and zmq_recv */
     int two_processes; /* the far end, which sends (the ROUTER of dealer_router), is a separate process */
     int timeout_s;
@@ -217,6 +219,22 @@ static inline uint64_t sequence_of(const unsigned char *body)
     return sequence;
 }
 
+/* Number of the last word before the tail, plus 1. Word 0 is the sequence number. */
+static inline size_t words_of(size_t size)
+{
+    return (size - 8) / 8;
+}
+
+/* Writes a body for `sequence`: its two ends, or with `filled` every word. */
+static inline void write_body(const struct config *config, unsigned char *body, uint64_t sequence)
+{
+    for (size_t i = 1; config->filled && i < words_of(config->size); i++) {
+        uint64_t word = sequence + i;
+        memcpy(body + 8 * i, &word, 8);
+    }
+    stamp(body, config->size, sequence);
+}
+
 /* Returns true if this is a whole message of this run whose two ends match. */
 static inline int intact(const unsigned char *body, size_t length, size_t size)
 {
@@ -225,6 +243,21 @@ static inline int intact(const unsigned char *body, size_t length, size_t size)
         return 0;
     memcpy(&tail, body + size - 8, 8);
     return tail == tail_of(sequence_of(body));
+}
+
+/* Returns true if a message is intact, with `filled` in every word. */
+static inline int body_is_right(const struct config *config, const unsigned char *body, size_t length)
+{
+    uint64_t wrong = 0;
+
+    if (!intact(body, length, config->size))
+        return 0;
+    for (size_t i = 1; config->filled && i < words_of(length); i++) {
+        uint64_t word;
+        memcpy(&word, body + 8 * i, 8);
+        wrong |= word ^ (sequence_of(body) + i);
+    }
+    return wrong == 0;
 }
 
 #endif

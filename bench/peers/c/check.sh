@@ -55,6 +55,13 @@ expect none req_rep '"lost":0,"reordered":0,"corrupted":0'
 expect corrupt req_rep '"corrupted":1'
 expect lose req_rep '"error":"'
 expect hang req_rep '"error":"hung'
+expect none one_way '"lost":0,"reordered":0,"corrupted":0'
+# Of two sends, one is a receipt.
+expect corrupt one_way '"corrupted":1' --two-processes
+for pattern in push_pull pub_sub req_rep; do
+    expect corrupt-inside "$pattern" '"corrupted":0'
+    expect corrupt-inside "$pattern" '"corrupted":1' --filled 1
+done
 for pattern in filter fan_in scaling; do
     expect none "$pattern" '"lost":0,"reordered":0,"corrupted":0'
     expect lose "$pattern" '"lost":1,"reordered":0,"corrupted":0'

@@ -13,10 +13,16 @@ static struct end sender, receivers[MAX_SUBSCRIBERS];
 static int sender_control[MAX_SUBSCRIBERS], receiver_control[MAX_SUBSCRIBERS];
 static const struct config *config;
 
+/* Returns true if each message has an answer, and is a sample. */
+static int is_trip(void)
+{
+    return config->pattern == REQ_REP || config->pattern == ONE_WAY;
+}
+
 static void *run_sender(void *unused)
 {
     (void) unused;
-    if (config->pattern == REQ_REP)
+    if (is_trip())
         round_trip_request(&sender);
     else
         flow_send(&sender);
@@ -25,7 +31,7 @@ static void *run_sender(void *unused)
 
 static void *run_receiver(void *end)
 {
-    if (config->pattern == REQ_REP)
+    if (is_trip())
         round_trip_reply(end);
     else
         flow_receive(end);
@@ -102,7 +108,7 @@ static void run(void)
     }
     if (!config->two_processes) {
         sender.context = context;
-        if (config->pattern == REQ_REP)
+        if (is_trip())
             watchdog_watch(&sender.tally);
         if (pthread_create(&sending, NULL, run_sender, NULL) != 0)
             fail("pthread_create");
@@ -138,7 +144,7 @@ static void account_for(struct result *result)
         cpu_end = t->cpu_end > cpu_end ? t->cpu_end : cpu_end;
         cpu_start = receivers[i].cpu_start < cpu_start ? receivers[i].cpu_start : cpu_start;
     }
-    if (config->pattern == REQ_REP) {
+    if (is_trip()) {
         first = sender.tally.first_ns;
         last = sender.tally.last_ns;
         result->messages = config->count;
@@ -154,14 +160,14 @@ static void account_for(struct result *result)
     result->cpu_seconds = config->two_processes
                               ? cpu_end - cpu_start + (sender.tally.cpu_end - sender.cpu_start)
                               : cpu_end - sender.cpu_start;
-    if (config->pattern != REQ_REP)
+    if (!is_trip())
         result_metric(result, "messages_per_second", (double) result->messages / result->seconds);
 }
 
 void ends_run(const struct config *of, struct result *result)
 {
     config = of;
-    if (config->pattern == REQ_REP) {
+    if (is_trip()) {
         sender.samples_ns = calloc(config->count, sizeof *sender.samples_ns);
         if (sender.samples_ns == NULL)
             fail("calloc");

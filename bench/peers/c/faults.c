@@ -1,5 +1,5 @@
 /* A layer over zmq_send that simulates faults of a library: FAULT=lose, swap, corrupt,
- * repeat or hang, once, in the middle of a run. check.sh preloads it to check that
+ * corrupt-inside, repeat or hang, once, in the middle of a run. check.sh preloads it to check that
  * zmq-bench detects each fault. FAULT=lose-message and corrupt-message do the same with
  * zmq_msg_send, for the Python program. */
 #define _GNU_SOURCE
@@ -35,6 +35,11 @@ int zmq_send(void *socket, const void *data, size_t length, int flags)
         if (strcmp(fault, "corrupt") == 0) {
             memcpy(held, data, length);
             held[length - 1] ^= 1;
+            return next_send(socket, held, length, flags);
+        }
+        if (strcmp(fault, "corrupt-inside") == 0) {
+            memcpy(held, data, length);
+            held[length / 2] ^= 1;
             return next_send(socket, held, length, flags);
         }
         if (strcmp(fault, "repeat") == 0)

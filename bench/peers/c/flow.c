@@ -28,13 +28,13 @@ static inline void send_one(const struct config *config, void *socket, unsigned 
     if (config->pattern == ROUTER_ROUTER)
         send_buffer(socket, RECEIVER, ID_SIZE(RECEIVER), ZMQ_SNDMORE);
     if (!config->messages) {
-        stamp(body, config->size, sequence);
+        write_body(config, body, sequence);
         send_buffer(socket, body, config->size, 0);
         return;
     }
     if (zmq_msg_init_size(&message, config->size) != 0)
         fail("zmq_msg_init_size");
-    stamp(zmq_msg_data(&message), config->size, sequence);
+    write_body(config, zmq_msg_data(&message), sequence);
     while (zmq_msg_send(&message, socket, 0) < 0) {
         if (errno != EINTR)
             fail("zmq_msg_send");
@@ -181,7 +181,7 @@ void flow_receive(struct end *end)
         fail("calloc");
     zmq_msg_init(&message);
     body = receive_one(config, socket, room, &message, &length);
-    if (!intact(body, length, config->size) || sequence_of(body) != HELLO) {
+    if (!body_is_right(config, body, length) || sequence_of(body) != HELLO) {
         errno = 0;
         fail("not the expected hello");
     }
@@ -196,7 +196,7 @@ void flow_receive(struct end *end)
         body = receive_one(config, socket, room, &message, &length);
         if (tally->received++ == 0)
             tally->first_ns = now_ns();
-        if (!intact(body, length, config->size)) {
+        if (!body_is_right(config, body, length)) {
             /* The number of a corrupt message is unreliable: the message counts as the
                expected one. */
             tally->corrupted++;
@@ -221,7 +221,7 @@ void flow_receive(struct end *end)
     /* Messages that arrive between the last one and FINISH are late or duplicates. */
     while (!finished) {
         body = receive_one(config, socket, room, &message, &length);
-        if (!intact(body, length, config->size))
+        if (!body_is_right(config, body, length))
             tally->corrupted++;
         else if (sequence_of(body) == FINISH)
             finished = 1;

@@ -30,6 +30,7 @@ static const struct {
     {"pub_sub", PUB_SUB, ends_run, 0, 16},
     {"fan_out", FAN_OUT, ends_run, 0, 16},
     {"req_rep", REQ_REP, ends_run, 0, 16},
+    {"one_way", ONE_WAY, ends_run, 0, 16},
     {"dealer_router", DEALER_ROUTER, dealer_router_run, 0, 16},
     {"filter", FILTER, filter_run, 0, 32},
     {"fan_in", FAN_IN, streams_run, 0, 16},
@@ -67,6 +68,7 @@ static const struct {
     {"--monitor", offsetof(struct config, monitor), 0, 1},
     {"--curve", offsetof(struct config, curve), 0, 1},
     {"--plain", offsetof(struct config, plain), 0, 1},
+    {"--filled", offsetof(struct config, filled), 0, 1},
     {"--tls", offsetof(struct config, tls), 0, 1},
 };
 
@@ -163,6 +165,8 @@ static size_t parse(int argc, char **argv)
         usage("--subscribers works only with fan_out and in_turn");
     if (config.hwm >= 0 && config.pattern > FAN_OUT)
         usage("--hwm works only with push_pull, router_router, pub_sub and fan_out");
+    if (config.filled && config.pattern > ONE_WAY)
+        usage("--filled works only with push_pull, router_router, pub_sub, fan_out, req_rep and one_way");
     bound_count();
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");

@@ -1,58 +1,85 @@
-/* REQ to REP and back, one at a time. Every round trip is a sample in nanoseconds;
-   both ends check each message. */
+/* REQ to REP, one at a time; both ends check each message. Every message is a sample in
+ * nanoseconds:
+ *
+ *   req_rep   the REP sends a message of the same size back; a sample is the round trip
+ *   one_way   the REP answers with the time at which it had received and checked the
+ *             message; a sample is the time from before the requester wrote it until then */
 #include "bench.h"
 #include <errno.h>
 
-static void send_body(const struct config *config, void *socket, unsigned char *body)
+/* Answer of one_way. */
+struct receipt {
+    uint64_t sequence, received_ns;
+};
+
+/* Writes and sends a message: the reused buffer, or a new zmq_msg_t. */
+static void send_body(const struct config *config, void *socket, unsigned char *body, uint64_t sequence)
 {
     zmq_msg_t message;
 
     if (!config->messages) {
-        if (zmq_send(socket, body, config->size, 0) < 0)
-            fail("zmq_send");
+        write_body(config, body, sequence);
+        send_all(socket, body, config->size, 0);
         return;
     }
     if (zmq_msg_init_size(&message, config->size) != 0)
         fail("zmq_msg_init_size");
-    memcpy(zmq_msg_data(&message), body, config->size);
+    write_body(config, zmq_msg_data(&message), sequence);
     if (zmq_msg_send(&message, socket, 0) < 0)
         fail("zmq_msg_send");
 }
 
-/* Receives into `body` (which has 8 bytes to spare) and returns the length. */
-static size_t receive_body(const struct config *config, void *socket, unsigned char *body)
-{
-    zmq_msg_t message;
-    size_t length;
-    int n;
-
-    if (!config->messages) {
-        n = zmq_recv(socket, body, config->size + 8, 0);
-        if (n < 0)
-            fail("zmq_recv");
-        return (size_t) n;
-    }
-    zmq_msg_init(&message);
-    if (zmq_msg_recv(&message, socket, 0) < 0)
-        fail("zmq_msg_recv");
-    length = zmq_msg_size(&message);
-    memcpy(body, zmq_msg_data(&message), length <= config->size + 8 ? length : config->size + 8);
-    zmq_msg_close(&message);
-    return length;
-}
-
-static void round_trip(struct end *end, void *socket, unsigned char *body, uint64_t sequence)
+/* Receives and checks a message, with `body` (which has 8 bytes to spare) as the buffer.
+   Returns its sequence number. */
+static uint64_t receive_body(struct end *end, void *socket, unsigned char *body)
 {
     const struct config *config = end->config;
+    const unsigned char *at = body;
+    uint64_t sequence;
+    zmq_msg_t message;
     size_t length;
 
-    stamp(body, config->size, sequence);
-    send_body(config, socket, body);
-    length = receive_body(config, socket, body);
-    if (!intact(body, length, config->size))
+    if (config->messages) {
+        zmq_msg_init(&message);
+        if (zmq_msg_recv(&message, socket, 0) < 0)
+            fail("zmq_msg_recv");
+        length = zmq_msg_size(&message);
+        at = zmq_msg_data(&message);
+    } else {
+        length = receive_all(socket, body, config->size + 8);
+    }
+    if (length < 8) {
+        errno = 0;
+        fail("a message without a sequence number");
+    }
+    sequence = sequence_of(at);
+    if (!body_is_right(config, at, length))
         end->tally.corrupted++;
-    else if (sequence_of(body) != sequence)
+    if (config->messages)
+        zmq_msg_close(&message);
+    return sequence;
+}
+
+/* Sends a message and receives the answer. Returns the end of the sample. */
+static uint64_t trip(struct end *end, void *socket, unsigned char *body, uint64_t sequence)
+{
+    struct receipt receipt;
+    uint64_t answered;
+
+    send_body(end->config, socket, body, sequence);
+    if (end->config->pattern == REQ_REP) {
+        answered = receive_body(end, socket, body);
+        receipt.received_ns = now_ns();
+    } else {
+        if (receive_all(socket, &receipt, sizeof receipt) != sizeof receipt) {
+            errno = 0;
+            fail("not a receipt");
+        }
+        answered = receipt.sequence;
+    }
+    if (answered != sequence)
         end->tally.reordered++;
+    return receipt.received_ns;
 }
 
 void round_trip_request(struct end *end)
@@ -60,31 +87,27 @@ void round_trip_request(struct end *end)
     const struct config *config = end->config;
     void *socket = socket_open(end, ZMQ_REQ);
     unsigned char *body = calloc(1, config->size + 8);
-    uint64_t before, after;
 
     if (body == NULL)
         fail("calloc");
     socket_connect(end, socket);
-    round_trip(end, socket, body, HELLO);
+    trip(end, socket, body, HELLO);
     control_await(end->control[0], 'r');
     /* A tenth more, unmeasured, as a warm-up of both ends. */
     for (uint64_t i = 0; i < config->count / 10; i++)
-        round_trip(end, socket, body, i);
+        trip(end, socket, body, i);
 
     end->cpu_start = cpu_seconds();
-    before = end->tally.first_ns = now_ns();
+    end->tally.first_ns = now_ns();
     for (uint64_t i = 0; i < config->count; i++) {
-        uint64_t took;
-        round_trip(end, socket, body, i);
-        after = now_ns();
-        took = after - before;
+        uint64_t before = now_ns();
+        uint64_t took = trip(end, socket, body, i) - before;
         end->samples_ns[i] = took > UINT32_MAX ? UINT32_MAX : (uint32_t) took;
-        before = after;
         end->tally.received++;
     }
-    end->tally.last_ns = before;
+    end->tally.last_ns = now_ns();
     end->tally.cpu_end = cpu_seconds();
-    round_trip(end, socket, body, FINISH);
+    trip(end, socket, body, FINISH);
     control_await(end->control[0], 'd');
     free(body);
     zmq_close(socket);
@@ -101,16 +124,18 @@ void round_trip_reply(struct end *end)
         fail("calloc");
     socket_bind(end, socket, 1);
     while (!finished) {
-        size_t length = receive_body(config, socket, body);
-        uint64_t sequence = sequence_of(body);
-        if (!intact(body, length, config->size))
-            end->tally.corrupted++;
-        send_body(config, socket, body);
-        if (sequence == HELLO) {
+        struct receipt receipt = {.sequence = receive_body(end, socket, body)};
+        if (config->pattern == REQ_REP) {
+            send_body(config, socket, body, receipt.sequence);
+        } else {
+            receipt.received_ns = now_ns();
+            send_all(socket, &receipt, sizeof receipt, 0);
+        }
+        if (receipt.sequence == HELLO) {
             control_put(end->control[0], 'r');
             end->cpu_start = cpu_seconds();
         }
-        finished = sequence == FINISH;
+        finished = receipt.sequence == FINISH;
     }
     end->tally.cpu_end = cpu_seconds();
     control_put(end->control[0], 'd');
