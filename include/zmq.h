@@ -567,6 +567,19 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 #define ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS 0x54410010
 
 /*
+ * Tautline only: 1, the default, lets the socket receive large bodies over ipc without a copy. The body then lies in memory that
+ * the sending process shares, and a faulty process of this user could change it while it is read. 0: bodies are copied. An int
+ * for zmq_setsockopt and zmq_getsockopt, before zmq_bind and zmq_connect. libzmq returns EINVAL.
+ */
+#define ZMQ_TAUTLINE_LOANS 0x54410011
+
+/*
+ * Tautline only: a property for zmq_msg_get. 1 if the body was received without a copy, and lies in memory that the sending process
+ * shares; otherwise 0. libzmq returns EINVAL.
+ */
+#define ZMQ_TAUTLINE_IS_LOAN 0x54410012
+
+/*
  * Tautline only: counters of a socket, an option for zmq_getsockopt. It needs no monitor and adds no work per message. libzmq
  * returns EINVAL. The length is set to the number of bytes written: later versions may have more counters, earlier ones fewer.
  */

@@ -29,6 +29,8 @@ const LARGE_BYTES: usize = 256 * 1024;
 const CONFLATE: i32 = 54;
 /// ZMQ_EVENTS. Reading it consumes events that a wait may need.
 const EVENTS: i32 = 15;
+/// ZMQ_TAUTLINE_LOANS.
+const LOANS: i32 = 0x5441_0011;
 
 /// The native object behind a JavaScript socket.
 #[napi]
@@ -70,7 +72,12 @@ impl NativeSocket {
         peer: Unknown<'_>,
     ) -> napi::Result<Self> {
         let known = SocketType::from_code(socket_type).ok_or(Error::Invalid);
-        let made = known.and_then(|known| context.0.socket(known));
+        let made = known.and_then(|known| {
+            let mut socket = context.0.socket(known)?;
+            // The runtime reads a buffer twice to decode it, so it must not change.
+            socket.set_option(LOANS, &0_i32.to_ne_bytes())?;
+            Ok(socket)
+        });
         // The text is the errno, from which `lib/` creates the exception.
         let socket = made.map_err(|error| JsError::new(Status::GenericFailure, code(error).to_string()))?;
         let one_by_one = has_no_batching(socket.socket_type());

@@ -26,6 +26,8 @@ const MORE: c_int = 1;
 const SRCFD: c_int = 2;
 /// `ZMQ_SHARED`.
 const SHARED: c_int = 3;
+/// `ZMQ_TAUTLINE_IS_LOAN`.
+const IS_LOAN: c_int = 0x5441_0012;
 
 /// Returns the message in a C object. Fault if the object is not initialised.
 ///
@@ -207,6 +209,7 @@ pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) ->
     let value = match property {
         MORE => Some(c_int::from(message.more())),
         SHARED => Some(c_int::from(message.is_shared())),
+        IS_LOAN => Some(c_int::from(message.is_loan())),
         SRCFD => message.metadata().and_then(|metadata| metadata.source_fd()),
         _ => None,
     };

@@ -177,6 +177,8 @@ pub struct CommonOptions {
     /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: maximum number of bytes of a message from a peer, all parts
     /// with their headers. With `None`, [`Options::longest_message`] decides.
     pub(crate) max_multipart_size: Option<u64>,
+    /// ZMQ_TAUTLINE_LOANS: received bodies may stay in the memory of the process that sent them.
+    pub adopts_loans: bool,
     /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
     pub affinity: u64,
     /// ZMQ_PRIORITY: SO_PRIORITY of the connections; 0 leaves the system's default.
@@ -446,6 +448,7 @@ impl Options {
                 priority: 0,
                 busy_poll: 0,
                 in_batch_size: None,
+                adopts_loans: true,
                 out_batch_size: None,
                 reconnect_interval: Some(Duration::from_millis(100)),
                 reconnect_interval_max: None,

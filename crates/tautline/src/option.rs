@@ -81,6 +81,7 @@ pub(crate) const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 /// Option of Tautline's engine.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
 pub(crate) const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
+pub(crate) const LOANS: i32 = 0x5441_0011;
 
 /// Options that a second socket of the same program must not inherit: options of queues, of the
 /// pattern, and of one endpoint.

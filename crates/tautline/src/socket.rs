@@ -56,7 +56,9 @@ impl<K: Kind> Socket<K> {
     /// # Errors
     /// Returns [`Error::TooManyOpen`] or [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
-        let inner = context.0.socket(K::TYPE)?;
+        let mut inner = context.0.socket(K::TYPE)?;
+        // A slice must not change, and another process could change the body of a loan.
+        option::set_int(&mut inner, option::LOANS, 0)?;
         #[cfg(feature = "tracing")]
         crate::trace::report_events(&inner);
         Ok(Socket { inner, context: context.clone(), kind: PhantomData })

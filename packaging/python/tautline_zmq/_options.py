@@ -208,6 +208,7 @@ class Options(_Native):
     maxmsgsize = _Int64(O.MAXMSGSIZE, "Maximum bytes of a received part; a peer that sends more is disconnected. -1, the default, is unlimited.")
     max_multipart_size = _Int64(O.TAUTLINE_MAXMULTIPARTSIZE, "Maximum bytes of all parts of a received message. -1, the default: 1024 times maxmsgsize.")
     max_subscriptions = _Int64(O.TAUTLINE_MAX_SUBSCRIPTIONS, "Maximum bytes for the subscriptions of one peer (PUB, XPUB, RADIO). Default 512 MiB.")
+    loans = _Bool(O.TAUTLINE_LOANS, "True, the default: large bodies from a process of this machine may be received without a copy.")
     conflate = _Bool(O.CONFLATE, "True: the queue keeps only the last message. For messages of one part.")
     immediate = _Bool(O.IMMEDIATE, "True: messages are queued only for connected peers.")
     rcvmore = _Bool(O.RCVMORE, "True if the part that was received last has a successor in the same message.", "r")

@@ -415,6 +415,12 @@ static OWN: &[Row] = &[
             _ => Err(Error::Invalid),
         },
     ),
+    int_row(
+        0x5441_0011,
+        "ZMQ_TAUTLINE_LOANS",
+        |o| i32::from(o.adopts_loans),
+        |o, v| flag(v).map(|v| o.adopts_loans = v),
+    ),
 ];
 
 /// One more than the largest number in the table.

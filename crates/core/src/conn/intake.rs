@@ -134,6 +134,8 @@ pub(crate) struct Intake {
     /// Longest accepted body.
     max_msg_size: u64,
     takes_subscriptions: bool,
+    /// True if a body may stay in the memory of the peer's process.
+    adopts_loans: bool,
     /// State of the check of incoming replies, for sockets whose messages must have a certain form.
     form: Option<ReplyForm>,
     in_message: bool,
@@ -166,6 +168,7 @@ impl Intake {
                 .map_or(most_unread, |limit| limit.clamp(1, most_unread)),
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
+            adopts_loans: options.adopts_loans && !kind.takes_subscriptions,
             form: kind.takes_replies.then(ReplyForm::default),
             in_message: false,
             peer_finished: false,
@@ -177,7 +180,7 @@ impl Intake {
     }
 
     pub(super) fn open(&mut self, session: u32, stream: Arc<Stream>, stage: Option<SharedStage>) {
-        if stage.is_none() && !self.takes_subscriptions && self.sink.newest.is_none() {
+        if stage.is_none() && self.adopts_loans && self.sink.newest.is_none() {
             stream.adopt_loans();
         }
         self.session = session;

@@ -16,13 +16,18 @@ impl From<Loan> for Message {
 }
 
 impl Message {
+    /// True if the body was received without a copy, and is in the memory of another process.
+    pub fn is_loan(&self) -> bool {
+        self.foreign().is_some_and(ForeignBlock::is_lent)
+    }
+
     /// Makes the body writable for a C program, with or without a copy.
     ///
     /// # Errors
     /// There is no memory for a copy.
     #[inline]
     pub fn expose(&mut self) -> Result<(), NoMemory> {
-        if self.foreign().is_some_and(ForeignBlock::is_lent) { expose(self) } else { Ok(()) }
+        if self.is_loan() { expose(self) } else { Ok(()) }
     }
 }
 
