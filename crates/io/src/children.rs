@@ -192,7 +192,7 @@ extern "C" fn prepare() {
 extern "C" fn end_in_parent() {
     let (page, _) = PREPARED.replace((null_mut(), -1));
     if !page.is_null() {
-        // SAFETY: mapped by `prepare` in this thread. Nobody uses it.
+        // SAFETY: mapped by `prepare` in this thread, for the child only.
         unsafe { libc::munmap(page, PAGE) };
     }
 }

@@ -48,6 +48,8 @@ pub mod stderr_report;
 pub mod thread;
 pub mod time;
 pub mod timer;
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+mod unload;
 pub mod wake;
 
 #[cfg(all(unix, not(linux_kernel)))]

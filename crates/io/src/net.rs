@@ -46,6 +46,8 @@ pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, use
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;
 pub use shared::Loan;
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+pub(crate) use shared::start_caretaker;
 pub use stream::{Shutdown, Stream, is_loan};
 pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};
 

@@ -219,14 +219,15 @@ pub fn allocate(lead: usize, len: usize) -> Option<NonNull<u8>> {
     let count = bytes.div_ceil(UNIT);
     let mut pool = lock();
     let found = pool.slabs.iter_mut().enumerate().find_map(|(at, slab)| Some((at, slab.units.take(count)?)));
-    let (at, run) = match found {
-        Some(found) => found,
-        None => {
-            let at = pool.add_slab(bytes)?;
-            (at, pool.slabs[at].units.take(count)?)
-        }
-    };
-    pool.place(at, run, lead)
+    if let Some((at, run)) = found {
+        return pool.place(at, run, lead);
+    }
+    let at = pool.add_slab(bytes)?;
+    let run = pool.slabs[at].units.take(count)?;
+    let block = pool.place(at, run, lead);
+    drop(pool);
+    crate::net::start_caretaker();
+    block
 }
 
 /// Frees a block. Its memory stays while it has leases.
@@ -278,11 +279,15 @@ pub(crate) fn is_in_use(id: u64) -> bool {
     lock().slabs.iter().any(|slab| slab.file.id == id)
 }
 
-/// Gives back slabs that have been idle for a while. Returns true if there are idle slabs left.
+/// Gives back slabs that have been idle for a while. Returns true if there are slabs left.
 pub fn trim() -> bool {
+    // A forked child has no pool, whose lock a thread of the parent may have held.
+    if RANGE.load(Relaxed) == 0 || GENERATION.load(Relaxed) != fork::generation() {
+        return false;
+    }
     let mut pool = lock();
     pool.trim(Instant::now());
-    pool.slabs.iter().any(|slab| slab.idle_since.is_some())
+    !pool.slabs.is_empty()
 }
 
 impl Pool {

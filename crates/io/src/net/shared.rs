@@ -24,7 +24,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::rights::{self, PeerFd};
 use super::transfer::{self, Sources, Targets};
@@ -45,6 +45,8 @@ use tautline_mem::sync::simulated as atomic;
 use atomic::AtomicBool;
 use atomic::Ordering::{Acquire, Release};
 pub use loans::Loan;
+#[cfg(any(test, feature = "loans"))]
+pub(crate) use loans::start_caretaker;
 use region::Region;
 pub(super) use ring::LOAN_AHEAD;
 use ring::{RegionReader, RegionWriter};
@@ -67,6 +69,7 @@ const LOOKS: u32 = 1024;
 
 /// State that belongs to a socket with shared memory.
 pub(super) struct SharedLink {
+    own: Weak<SharedLink>,
     incoming: Mutex<Incoming>,
     outgoing: Mutex<Outgoing>,
     /// Socket at which the reader of our data rings.
@@ -150,14 +153,15 @@ impl std::fmt::Debug for SharedLink {
 
 impl SharedLink {
     /// Creates the state for a socket that has not carried any data.
-    pub(super) fn new() -> Option<Self> {
-        Some(SharedLink {
+    pub(super) fn new() -> Option<Arc<Self>> {
+        Some(Arc::new_cyclic(|own| SharedLink {
+            own: own.clone(),
             incoming: Mutex::default(),
             outgoing: Mutex::default(),
             space_fd: OnceLock::new(),
             puts: AtomicBool::new(false),
             takes: AtomicBool::new(false),
-        })
+        }))
     }
 
     /// Starts to inspect the peer's descriptors and to ask the peer in turn. `lends` permits loans,
@@ -206,6 +210,9 @@ impl SharedLink {
         {
             incoming.switched = true;
             self.takes.store(true, Release);
+            if incoming.ring.as_ref().is_some_and(|ring| ring.0.borrows()) {
+                loans::watch(self.own.clone());
+            }
         }
         incoming.switched
     }
@@ -258,8 +265,27 @@ impl SharedLink {
             };
             let _ = self.space_fd.set(bell);
             self.puts.store(true, Release);
+            if outgoing.ring.as_ref().is_some_and(|ring| ring.lends()) {
+                loans::watch(self.own.clone());
+            }
         }
         outgoing.put(socket, sources, self.space_fd.get())
+    }
+
+    /// Ends loans that the peer has returned, and the use of slabs that the peer gives back. Leaves
+    /// out a direction in use, which does the same.
+    #[cfg(any(test, feature = "loans"))]
+    pub(super) fn tidy(&self) {
+        if let Ok(mut outgoing) = self.outgoing.try_lock()
+            && let Some(ring) = &mut outgoing.ring
+        {
+            ring.tidy();
+        }
+        if let Ok(mut incoming) = self.incoming.try_lock()
+            && let Some((ring, bell)) = incoming.ring.as_deref_mut()
+        {
+            ring.tidy(bell.as_fd());
+        }
     }
 
     /// Returns the socket that becomes readable when there is space again, after a write that found

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::address::{RawAddress, local_address, peer_address};
 use super::shared::{LOAN_AHEAD, Loan, SharedLink};
@@ -22,7 +22,7 @@ pub struct Stream {
     fd: OwnedFd,
     family: Family,
     /// Memory shared with the other end.
-    link: OnceLock<Box<SharedLink>>,
+    link: OnceLock<Arc<SharedLink>>,
 }
 
 impl Stream {
@@ -110,7 +110,7 @@ impl Stream {
         if self.family == Family::Unix
             && let Some(link) = SharedLink::new()
         {
-            let _ = self.link.set(Box::new(link));
+            let _ = self.link.set(link);
         }
     }
 

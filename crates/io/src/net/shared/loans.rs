@@ -20,12 +20,15 @@
 //! refuses a value that the other end may not write.
 
 mod borrower;
+mod caretaker;
 mod exposure;
 mod lender;
 mod parted;
 
 pub(super) use borrower::Borrower;
 pub use borrower::Loan;
+pub(crate) use caretaker::start as start_caretaker;
+pub(super) use caretaker::watch;
 pub(super) use lender::{Lender, Outcome};
 pub(super) use parted::keep;
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 
 pub use super::no_loan::Loan;
 use super::transfer::{Sources, Targets};
@@ -12,7 +13,7 @@ use crate::fd::BorrowedFd;
 pub(super) struct SharedLink(Infallible);
 
 impl SharedLink {
-    pub(super) fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Arc<Self>> {
         None
     }
 

@@ -65,6 +65,19 @@ impl RegionWriter {
         self.region.header().switched.store(1, Release);
     }
 
+    /// True if the reader takes loans.
+    pub(super) fn lends(&self) -> bool {
+        self.lender.is_some()
+    }
+
+    /// Ends returned loans, and announces slabs that were given back.
+    #[cfg(any(test, feature = "loans"))]
+    pub(super) fn tidy(&mut self) {
+        if let Some(lender) = &mut self.lender {
+            lender.tidy(self.region.loans());
+        }
+    }
+
     /// Copies as much of the buffers as there is space for. If less than everything fits, a bell
     /// will ring when there is more space. `prepare` is called before the bell is requested, and
     /// returns true if the other end can still ring it. `reader` is the socket at which the other
@@ -193,6 +206,20 @@ impl RegionReader {
         let borrower = if borrows { Borrower::new(region.loans()) } else { None };
         region.header().accepted.store(1, Release);
         RegionReader { region, head: 0, tail: 0, borrower }
+    }
+
+    /// True if the reader takes loans.
+    pub(super) fn borrows(&self) -> bool {
+        self.borrower.is_some()
+    }
+
+    /// Ends the use of slabs that the writer has given back.
+    #[cfg(any(test, feature = "loans"))]
+    pub(super) fn tidy(&mut self, writer: BorrowedFd<'_>) {
+        if let Some(borrower) = &mut self.borrower {
+            // An error repeats with the next read.
+            let _ = borrower.look(self.region.loans(), writer);
+        }
     }
 
     /// Returns how many bytes of the socket precede those of the ring, once the writer has

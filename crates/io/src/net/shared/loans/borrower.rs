@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::super::region::{Region, copy_opaquely};
 use super::super::ring::broken;
-use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, exposure, slab_state};
+use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, caretaker, exposure, slab_state};
 use crate::children::Use;
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{self, Targets};
@@ -56,7 +56,10 @@ impl MappedSlab {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         match map(raw, length, libc::PROT_READ, libc::MAP_SHARED) {
-            Ok(base) => Ok(MappedSlab { base, length, private: OnceLock::new(), memory }),
+            Ok(base) => {
+                caretaker::start();
+                Ok(MappedSlab { base, length, private: OnceLock::new(), memory })
+            }
             Err(error) => {
                 MAPPED.fetch_sub(length, Relaxed);
                 Err(error)
@@ -121,6 +124,11 @@ impl Drop for MappedSlab {
         }
         MAPPED.fetch_sub(self.length, Relaxed);
     }
+}
+
+/// True if this process has mapped slabs of others.
+pub(super) fn has_mapped_slabs() -> bool {
+    MAPPED.load(Relaxed) > 0
 }
 
 /// Maps a whole slab at any free address.

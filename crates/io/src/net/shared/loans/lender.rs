@@ -35,7 +35,7 @@ struct Loan {
 
 /// A slab that the reader knows.
 struct KnownSlab {
-    file: Arc<SlabFile>,
+    id: u64,
     state: u64,
 }
 
@@ -134,6 +134,14 @@ impl Lender {
         }
     }
 
+    /// Ends returned loans, and announces slabs that were given back.
+    pub(in super::super) fn tidy(&mut self, area: &LoanArea) {
+        if self.generation == fork::generation() {
+            self.take_returned(area);
+            self.update_slabs(area);
+        }
+    }
+
     /// True if the reader may still use a body. False in a forked child, which has only a copy of
     /// the writer's end.
     pub(in super::super) fn has_loans(&mut self, area: &LoanArea) -> bool {
@@ -147,30 +155,8 @@ impl Lender {
     /// Returns the number of this slab, if the reader has mapped it. Otherwise offers it to the
     /// reader, one slab at a time.
     fn mapped(&mut self, area: &LoanArea, reader: BorrowedFd<'_>, file: &Arc<SlabFile>) -> Option<usize> {
-        for (known, shared) in self.slabs.iter_mut().zip(&area.slabs) {
-            let Some(slab) = known else { continue };
-            let now = shared.load(Acquire) & slab_state::BITS;
-            match (slab.state, now) {
-                (slab_state::OFFERED, slab_state::MAPPED) => slab.state = now,
-                (slab_state::OFFERED, slab_state::REFUSED) => {
-                    *known = None;
-                    // Relaxed: behind `changes`.
-                    shared.store(slab_state::NONE, Relaxed);
-                    self.refusals = (self.refusals + 1).min(MAX_REFUSALS);
-                    self.skip = 1 << self.refusals;
-                }
-                (slab_state::DROPPED, slab_state::NONE) => *known = None,
-                (slab_state::MAPPED, _) if !slab::is_in_use(slab.file.id) => {
-                    slab.state = slab_state::DROPPED;
-                    // Relaxed: behind `changes`.
-                    shared.store(slab_state::DROPPED, Relaxed);
-                    self.changes = self.changes.wrapping_add(1);
-                    area.changes.store(self.changes, Release);
-                }
-                _ => {}
-            }
-        }
-        let is_same = |known: &Option<KnownSlab>| known.as_ref().is_some_and(|slab| slab.file.id == file.id);
+        self.update_slabs(area);
+        let is_same = |known: &Option<KnownSlab>| known.as_ref().is_some_and(|slab| slab.id == file.id);
         if let Some(known) = self.slabs.iter().position(is_same) {
             let state = self.slabs[known].as_ref().map(|slab| slab.state);
             return (state == Some(slab_state::MAPPED)).then_some(known);
@@ -187,11 +173,38 @@ impl Lender {
         {
             return None;
         }
-        self.slabs[free] = Some(KnownSlab { file: file.clone(), state: slab_state::OFFERED });
+        self.slabs[free] = Some(KnownSlab { id: file.id, state: slab_state::OFFERED });
         area.slabs[free].store(file.length as u64 | slab_state::OFFERED, Relaxed);
         self.changes = self.changes.wrapping_add(1);
         // Release pairs with the Acquire in `Borrower::look`.
         area.changes.store(self.changes, Release);
         None
+    }
+
+    /// Notes the reader's answers, and announces slabs that were given back.
+    fn update_slabs(&mut self, area: &LoanArea) {
+        for (known, shared) in self.slabs.iter_mut().zip(&area.slabs) {
+            let Some(slab) = known else { continue };
+            let now = shared.load(Acquire) & slab_state::BITS;
+            match (slab.state, now) {
+                (slab_state::OFFERED, slab_state::MAPPED) => slab.state = now,
+                (slab_state::OFFERED, slab_state::REFUSED) => {
+                    *known = None;
+                    // Relaxed: behind `changes`.
+                    shared.store(slab_state::NONE, Relaxed);
+                    self.refusals = (self.refusals + 1).min(MAX_REFUSALS);
+                    self.skip = 1 << self.refusals;
+                }
+                (slab_state::DROPPED, slab_state::NONE) => *known = None,
+                (slab_state::MAPPED, _) if !slab::is_in_use(slab.id) => {
+                    slab.state = slab_state::DROPPED;
+                    // Relaxed: behind `changes`.
+                    shared.store(slab_state::DROPPED, Relaxed);
+                    self.changes = self.changes.wrapping_add(1);
+                    area.changes.store(self.changes, Release);
+                }
+                _ => {}
+            }
+        }
     }
 }

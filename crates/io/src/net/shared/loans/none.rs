@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use super::SharedLink;
 use super::region::Region;
 use super::ring::RegionWriter;
 pub use crate::net::no_loan::Loan;
@@ -100,6 +101,9 @@ impl Borrower {
         match self.0 {}
     }
 }
+
+/// Does nothing with a link, which has no loans.
+pub(super) fn watch(_: Weak<SharedLink>) {}
 
 /// Drops the writer's end, which has no loans.
 pub(super) fn keep(mut writer: RegionWriter, _: OwnedFd) {

@@ -22,6 +22,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Keeps the loans that the reader has not returned.
 pub(in super::super) fn keep(mut writer: RegionWriter, reader: OwnedFd) {
     if writer.has_loans() {
+        // The slabs of the loans keep the caretaker at work.
         let mut parted = PARTED.lock().unwrap_or_else(PoisonError::into_inner);
         parted.push(Parted { writer, reader });
         COUNT.store(parted.len(), Relaxed);
@@ -29,13 +30,15 @@ pub(in super::super) fn keep(mut writer: RegionWriter, reader: OwnedFd) {
     end_returned();
 }
 
-/// Ends the loans that the readers have returned, and those of readers that are gone.
-pub(super) fn end_returned() {
+/// Ends the loans that the readers have returned, and those of readers that are gone. Returns true
+/// if there are others.
+pub(super) fn end_returned() -> bool {
     if COUNT.load(Relaxed) == 0 {
-        return;
+        return false;
     }
     // Another thread may do it already, or one of the parent may have done it at a fork.
-    let Ok(mut parted) = PARTED.try_lock() else { return };
+    let Ok(mut parted) = PARTED.try_lock() else { return false };
     parted.retain_mut(|parted| parted.writer.has_loans() && take_bells(parted.reader.as_fd()));
     COUNT.store(parted.len(), Relaxed);
+    !parted.is_empty()
 }

@@ -490,3 +490,44 @@ fn forked_child_returns_nothing() {
         await_return(near, far);
     });
 }
+
+/// Both ends are silent. The thread ends the loans, and the reader gives up slabs of the writer.
+#[test]
+fn silent_connections_give_back_their_slabs() {
+    watched("silent", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        far.adopt_loans();
+        let loan = borrow(&near, &far, 0, LEAST);
+        let block = block(1, LEAST);
+        assert_eq!(near.write(bytes_of(block, LEAST)).unwrap(), LEAST);
+        give(block);
+        let other = take_loan(&far);
+        drop((loan, other));
+        // The thread ends the loans. `trim_all` makes all idle slabs old enough.
+        while trim_all() > 0 {
+            thread::yield_now();
+        }
+        while borrower::has_mapped_slabs() {
+            thread::yield_now();
+        }
+        drop((near, far));
+    });
+}
+
+/// The writer's end is gone, and the reader returns the body later.
+#[test]
+fn ended_connections_give_back_their_slabs() {
+    watched("ended", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        far.adopt_loans();
+        let loan = borrow(&near, &far, 0, LEAST);
+        drop((near, far));
+        assert_ne!(trim_all(), 0);
+        drop(loan);
+        while trim_all() > 0 {
+            thread::yield_now();
+        }
+    });
+}
