@@ -149,8 +149,8 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     allocate_from_system(size)
 }
 
-/// Memory for the largest blocks that does not come from the allocator. A block of it begins
-/// `ALIGN` bytes before a page. The pool keeps no such block: its sizes are those without a class.
+/// Memory for the largest blocks that does not come from the allocator. The pool keeps no block of
+/// it: its sizes are those without a class.
 #[derive(Debug)]
 pub struct LargeSource {
     /// Smallest size of a block.

@@ -33,12 +33,12 @@ fn map_for_reading(file: &SlabFile) -> *const u8 {
 }
 
 #[test]
-fn bodies_begin_on_pages_and_readers_see_them() {
+fn readers_see_all_bytes_of_a_body() {
     let _one = one();
-    for len in [LEAST, LEAST + 1, 1 << 20, (16 << 20) - PAGE, 16 << 20, 70 << 20] {
+    for len in [LEAST, LEAST + 1, 1 << 20, (16 << 20) - BODY_AT, 16 << 20, 70 << 20] {
         let block = allocate(LEAD, len).unwrap();
         let body = body(block);
-        assert!(owns(block.as_ptr()) && owns(body.wrapping_add(len - 1)) && body.addr().is_multiple_of(PAGE));
+        assert!(owns(block.as_ptr()) && owns(body.wrapping_add(len - 1)) && body.addr() % PAGE == BODY_AT);
         // SAFETY: the block is ours and has `len` bytes.
         unsafe { body.write_bytes(7, len) };
         let lease = lend(body, len).unwrap();

@@ -77,7 +77,10 @@ impl MappedSlab {
         let offset = body.addr().get() - self.base.addr().get();
         // SAFETY: both mappings have the same length.
         let place = unsafe { base.add(offset) };
-        exposure::drop_copies(place, length).ok().map(|()| place)
+        // All of the pages belong to this body.
+        // SAFETY: a body begins at this position in its first page.
+        let page = unsafe { place.sub(slab::BODY_AT) };
+        exposure::drop_copies(page, slab::BODY_AT + length).ok().map(|()| place)
     }
 }
 
@@ -102,14 +105,15 @@ impl KnownSlab {
     fn body(&mut self, offset: u64, length: u64) -> Option<NonNull<u8>> {
         let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
         let end = offset.checked_add(length)?;
-        if length == 0 || end > self.slab.length || offset % slab::PAGE != 0 {
+        if length == 0 || end > self.slab.length || offset % slab::PAGE != slab::BODY_AT {
             return None;
         }
-        // SAFETY: inside of the mapping.
-        let body = unsafe { self.slab.base.add(offset) };
+        // SAFETY: inside of the mapping, as is the start of its page.
+        let (body, page) =
+            unsafe { (self.slab.base.add(offset), self.slab.base.add(offset - slab::BODY_AT)) };
         let allocated = self.allocated.get_mut(offset / slab::PAGE..end.div_ceil(slab::PAGE))?;
         if allocated.contains(&false) {
-            allocate(body, length).ok()?;
+            allocate(page, slab::BODY_AT + length).ok()?;
             allocated.fill(true);
         }
         Some(body)

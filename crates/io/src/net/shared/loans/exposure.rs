@@ -51,7 +51,8 @@ fn page_map() -> io::Result<ManuallyDrop<File>> {
 }
 
 /// Drops the copies of pages between `start` and `start + length`, which is a part of a private
-/// mapping of a file. Fails if the system does not show which pages are copies.
+/// mapping of a file and begins on a page. Fails if the system does not show which pages are
+/// copies.
 pub(super) fn drop_copies(start: NonNull<u8>, length: usize) -> io::Result<()> {
     let file = page_map()?;
     let first = start.addr().get() / slab::PAGE;
