@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Smallest limit for the size of a lent body.
 pub const LOWEST_LIMIT: usize = 64 * 1024;
-/// Smallest body that is lent. Smaller bodies are copied sooner.
-pub const DEFAULT_LIMIT: usize = 128 * 1024;
+/// Smallest body that is lent. Up to 128 KiB, the reader has blocks for bodies in a pool
+/// (`tautline_mem::blocks`), and a copy through the ring is faster.
+pub const DEFAULT_LIMIT: usize = 132 * 1024;
 
 /// True if this build can lend bodies.
 pub const IS_BUILT: bool = cfg!(all(linux_kernel, any(test, feature = "loans")));
@@ -42,6 +43,12 @@ pub fn lent() -> u64 {
 #[inline]
 pub fn least() -> usize {
     LEAST.load(Relaxed)
+}
+
+/// True if a body of `len` bytes may be lent to a peer.
+#[inline]
+pub fn may_lend(len: usize) -> bool {
+    IS_BUILT && len >= least()
 }
 
 /// True once loans are off.

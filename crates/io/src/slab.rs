@@ -269,6 +269,16 @@ pub fn lend(body: *const u8, len: usize) -> Option<Lease> {
     pool.lend(id, start, len, |_| true)
 }
 
+/// Returns a lease, and the address of a new body of `len` bytes, which lasts as long as the lease.
+/// `None` if there is no memory.
+pub(crate) fn allocate_lent(len: usize) -> Option<(Lease, NonNull<u8>)> {
+    let body = allocate(0, len)?;
+    let lease = lend(body.as_ptr(), len);
+    // SAFETY: just allocated with this `lead`. The lease keeps the memory.
+    unsafe { free(body.as_ptr(), 0) };
+    Some((lease?, body))
+}
+
 pub use lending::lent;
 
 /// Returns the number of bytes that all slabs may use.

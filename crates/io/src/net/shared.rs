@@ -76,6 +76,8 @@ pub(super) struct SharedLink {
     space_fd: OnceLock<OwnedFd>,
     /// True if writes go into the region.
     puts: AtomicBool,
+    /// True if the reader takes loans.
+    lends: AtomicBool,
     /// True if reads come from the region.
     takes: AtomicBool,
 }
@@ -160,6 +162,7 @@ impl SharedLink {
             outgoing: Mutex::default(),
             space_fd: OnceLock::new(),
             puts: AtomicBool::new(false),
+            lends: AtomicBool::new(false),
             takes: AtomicBool::new(false),
         }))
     }
@@ -264,8 +267,10 @@ impl SharedLink {
                 return outgoing.send(socket, sources);
             };
             let _ = self.space_fd.set(bell);
+            let lends = outgoing.ring.as_ref().is_some_and(|ring| ring.lends());
+            self.lends.store(lends, Release);
             self.puts.store(true, Release);
-            if outgoing.ring.as_ref().is_some_and(|ring| ring.lends()) {
+            if lends {
                 loans::watch(self.own.clone());
             }
         }
@@ -286,6 +291,11 @@ impl SharedLink {
         {
             ring.tidy(bell.as_fd());
         }
+    }
+
+    /// True if the reader takes loans.
+    pub(super) fn lends(&self) -> bool {
+        self.lends.load(Acquire)
     }
 
     /// Returns the socket that becomes readable when there is space again, after a write that found

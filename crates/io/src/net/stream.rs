@@ -132,6 +132,12 @@ impl Stream {
         self.link.get().is_some_and(|link| link.takes_from_memory())
     }
 
+    /// True if the peer takes large bodies as loans. A body is lent in place if it begins a block
+    /// of a slab. Otherwise a write copies it to a slab once.
+    pub fn lends(&self) -> bool {
+        self.link.get().is_some_and(|link| link.lends())
+    }
+
     /// Makes a read stop before a loan: a large body that the peer has in memory which this process
     /// can read. At a loan, a read fails with an error for which [`is_loan`] is true.
     pub fn adopt_loans(&self) {

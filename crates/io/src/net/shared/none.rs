@@ -45,6 +45,10 @@ impl SharedLink {
         match self.0 {}
     }
 
+    pub(super) fn lends(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn adopt_loans(&self) {
         match self.0 {}
     }

@@ -1,6 +1,7 @@
 //! A ring of bytes in shared memory, with one writer and one reader in different processes.
 //!
-//! A large body may be a loan (`loans.rs`): it belongs to the stream, but takes no space here.
+//! A large body may be a loan (`loans.rs`): it belongs to the stream, but takes no space here. Each
+//! buffer of a write is lent as a whole or not at all.
 //!
 //! Each end keeps its own position in its private memory. It reads the other end's position from
 //! the region, and uses it only after a check. An end that has to wait asks for a bell (`bell.rs`).
@@ -10,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use crate::lending;
 use super::super::rights::PeerFd;
 use super::super::transfer::{Sources, Targets};
 use super::bell;
@@ -31,6 +33,8 @@ pub(super) struct RegionWriter {
     head: u64,
     /// Lends large bodies, if the reader takes loans.
     lender: Option<Box<Lender>>,
+    /// True if the ring has the beginning of a buffer, whose rest comes next.
+    is_cut: bool,
 }
 
 /// Reading end of a ring.
@@ -49,7 +53,7 @@ pub(super) fn broken() -> io::Error {
 
 impl RegionWriter {
     pub(super) fn new(region: Region) -> Self {
-        RegionWriter { region, tail: 0, head: 0, lender: None }
+        RegionWriter { region, tail: 0, head: 0, lender: None, is_cut: false }
     }
 
     /// True if the reader has mapped the region.
@@ -91,14 +95,17 @@ impl RegionWriter {
         let (mut written, mut shown) = (0, 0);
         for buffer in sources.raw() {
             let (mut from, mut left) = (buffer.iov_base.cast::<u8>().cast_const(), buffer.iov_len);
-            let mut lent = self.lend(reader, from, left);
+            let is_rest = left > 0 && std::mem::take(&mut self.is_cut);
+            // SAFETY: here and below, the sources are valid for reads.
+            let mut lent = if is_rest { Outcome::Copy } else { unsafe { self.lend(reader, from, left) } };
             if lent == Outcome::NoRoom {
                 self.publish();
                 if !prepare() {
                     return if written > 0 { Ok(written) } else { Err(io::ErrorKind::BrokenPipe.into()) };
                 }
                 bell::request(&self.region.header().blocked.0);
-                lent = self.lend(reader, from, left);
+                // SAFETY: as above.
+                lent = unsafe { self.lend(reader, from, left) };
             }
             match lent {
                 Outcome::NoRoom => return Ok(written),
@@ -114,6 +121,7 @@ impl RegionWriter {
                     // The reader may free space only after it sees the data.
                     self.publish();
                     shown = written;
+                    self.is_cut = is_rest || left < buffer.iov_len;
                     room = match self.await_room(&mut prepare) {
                         Ok(room) if room > 0 => room,
                         // The reader may have read the published bytes, so they must count as
@@ -121,6 +129,7 @@ impl RegionWriter {
                         Ok(_) => return Ok(written),
                         Err(error) => return if written > 0 { Ok(written) } else { Err(error) },
                     };
+                    self.is_cut = false;
                 }
                 let n = left.min(room).min(PIECE);
                 // SAFETY: the sources are valid for reads. n is at most the remaining length of
@@ -143,12 +152,16 @@ impl RegionWriter {
     }
 
     /// Lends a large body. `reader` takes descriptors.
-    fn lend(&mut self, reader: Option<BorrowedFd<'_>>, body: *const u8, length: usize) -> Outcome {
+    ///
+    /// # Safety
+    /// `body` must be valid for reads of `length` bytes.
+    unsafe fn lend(&mut self, reader: Option<BorrowedFd<'_>>, body: *const u8, length: usize) -> Outcome {
         match (&mut self.lender, reader) {
-            (Some(lender), Some(reader)) if lender.can_lend(body, length) => {
+            (Some(lender), Some(reader)) if lending::may_lend(length) => {
                 // The reader must know the bytes before a loan. Release as in `publish`.
                 self.region.header().tail.0.store(self.tail, Release);
-                lender.lend(self.region.loans(), reader, self.tail, body, length)
+                // SAFETY: the caller's promise.
+                unsafe { lender.lend(self.region.loans(), reader, self.tail, body, length) }
             }
             _ => Outcome::Copy,
         }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
-use super::super::region::CAPACITY;
+use super::super::region::{CAPACITY, copy_opaquely};
 use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
 use crate::net::transfer::{self, Sources};
 use crate::slab::{self, BorrowerCount, Lease, SlabFile};
@@ -72,14 +72,12 @@ impl Lender {
         })
     }
 
-    /// True if these bytes may be a body in a slab.
-    pub(in super::super) fn can_lend(&self, body: *const u8, length: usize) -> bool {
-        length >= lending::least() && slab::owns(body)
-    }
-
-    /// Lends the body of `length` bytes at position `at` of the stream. `reader` is a socket of the
-    /// reader, which takes descriptors.
-    pub(in super::super) fn lend(
+    /// Lends the body of `length` bytes at position `at` of the stream. A body that is not in a
+    /// slab is first copied to one. `reader` is a socket of the reader, which takes descriptors.
+    ///
+    /// # Safety
+    /// `body` must be valid for reads of `length` bytes.
+    pub(in super::super) unsafe fn lend(
         &mut self,
         area: &LoanArea,
         reader: BorrowedFd<'_>,
@@ -104,8 +102,16 @@ impl Lender {
         if held + length > slab::budget() / PART_OF_READER {
             return Outcome::Copy;
         }
-        let Some(lease) = slab::lend(body, length) else { return Outcome::Copy };
+        let lent = slab::lend(body, length).map(|lease| (lease, None));
+        let lent = lent.or_else(|| slab::allocate_lent(length).map(|(lease, copy)| (lease, Some(copy))));
+        let Some((lease, copy)) = lent else { return Outcome::Copy };
         let Some(slab) = self.mapped(area, reader, &lease.file) else { return Outcome::Copy };
+        if let Some(copy) = copy {
+            // SAFETY: the caller's promise; the copy has `length` bytes, which are new. The body
+            // may be a loan, whose owner may write to it at the same time. The copy then holds
+            // arbitrary bytes.
+            unsafe { copy_opaquely(body, copy.as_ptr(), length) };
+        }
         let place = &area.places[free];
         place.slab.store(slab as u32, Relaxed);
         place.at.store(at, Relaxed);

@@ -32,15 +32,13 @@ impl Lender {
         None
     }
 
-    pub(super) fn can_lend(&self, _: *const u8, _: usize) -> bool {
-        match self.0 {}
-    }
-
     pub(super) fn has_loans(&mut self, _: &LoanArea) -> bool {
         match self.0 {}
     }
 
-    pub(super) fn lend(
+    /// # Safety
+    /// Is never called.
+    pub(super) unsafe fn lend(
         &mut self,
         _: &LoanArea,
         _: BorrowedFd<'_>,
