@@ -48,6 +48,7 @@ pub(crate) use wake_rule::WakeRule;
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
+use tautline_io::net::may_lend;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
@@ -306,7 +307,7 @@ impl Pipe {
     #[inline(never)]
     fn send_any(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         let len = part.bytes().len();
-        if len >= THROUGH_LEAST && !part.more && self.try_write_through(part)? {
+        if len >= THROUGH_LEAST && (!part.more || may_lend(len)) && self.try_send_large(part)? {
             return Ok(());
         }
         let out = &mut self.outgoing;

@@ -10,7 +10,7 @@ use common::{bound, connected, recv, set, test};
 use std::thread;
 
 use tautline_core::poller::{self, Item, POLLIN, PollTarget};
-use tautline_core::{Context, Error, Flags, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
 const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
@@ -65,6 +65,76 @@ fn messages_of_all_sizes_arrive_in_order() {
         });
         (0..5_000).for_each(|number| assert!(recv(&mut near) == body(number), "message {number}"));
         sender.join().unwrap();
+    });
+}
+
+/// Returns a body of a length that peers may take in place.
+fn large(number: u32) -> Vec<u8> {
+    let len = [131_072, 200_000, 131_057, 1 << 20, 140_001][number as usize % 5];
+    let mut body = vec![number as u8; len];
+    body.iter_mut().step_by(1000).enumerate().for_each(|(at, byte)| *byte = at as u8);
+    body
+}
+
+/// The sender may use its memory again after each call.
+#[test]
+fn large_bodies_from_any_memory_arrive_whole() {
+    test("large", |context| {
+        let (mut near, mut far) = warm_pair(context);
+        set(&mut far, SNDHWM, 10);
+        let sender = thread::spawn(move || {
+            let mut kept = Vec::new();
+            for number in 0..300 {
+                let mut bytes = large(number);
+                let mut message = match number % 5 {
+                    0 => Message::from_vec(bytes),
+                    1 => Message::from_owner(bytes),
+                    2 => Message::from_slice(&bytes),
+                    3 => {
+                        kept.push(Message::from_owner(bytes));
+                        kept.last_mut().unwrap().share()
+                    }
+                    _ => {
+                        let flags = if number % 2 == 0 { Flags::NONE } else { Flags::MORE };
+                        far.send(&bytes, flags).unwrap();
+                        bytes.fill(0);
+                        if number % 2 == 1 {
+                            far.send(&large(number + 1), Flags::NONE).unwrap();
+                        }
+                        continue;
+                    }
+                };
+                far.send_message(&mut message, Flags::NONE).unwrap();
+                kept.truncate(3);
+            }
+            far
+        });
+        for number in 0..300 {
+            let (mut message, parted) = (Message::new(), number % 5 == 4 && number % 2 == 1);
+            near.recv_message(&mut message, Flags::NONE).unwrap();
+            assert!(message.as_slice() == large(number) && message.more() == parted, "message {number}");
+            if parted {
+                assert!(recv(&mut near) == large(number + 1), "message {number}");
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// A message that a peer has sent goes back, and on to another peer.
+#[test]
+fn received_messages_can_be_sent_on() {
+    test("on", |context| {
+        let (mut near, mut far) = warm_pair(context);
+        let (mut onward, mut end) = warm_pair(context);
+        for number in 0..200 {
+            far.send(&large(number), Flags::NONE).unwrap();
+            let mut message = Message::new();
+            near.recv_message(&mut message, Flags::NONE).unwrap();
+            onward.send_message(&mut message.share(), Flags::NONE).unwrap();
+            near.send_message(&mut message, Flags::NONE).unwrap();
+            assert!(recv(&mut end) == large(number) && recv(&mut far) == large(number), "message {number}");
+        }
     });
 }
 

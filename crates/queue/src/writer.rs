@@ -309,6 +309,16 @@ impl FrameWriter {
         self.append_reference(flags, body)
     }
 
+    /// Appends one frame with a copy of a large body, in memory that the peer can read in place.
+    /// Returns false if there is no such memory for it.
+    #[cold]
+    pub fn append_lendable(&mut self, flags: u8, body: &[u8]) -> Result<bool, NoMemory> {
+        match Message::try_lendable(body) {
+            Some(mut copy) => self.append_reference(flags, &mut copy).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Appends one frame that takes over the body of `body`, which must be movable.
     fn append_reference(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if self.parcels {

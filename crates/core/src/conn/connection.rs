@@ -9,7 +9,7 @@ use super::link::{ConnectionEvent, IoSide, Loss, NewPipe, News, SharedStage, Soc
 use super::pump::{ControlFrames, Flushed, FrameSource, PingPong, Pump};
 use super::reader::Reader;
 use crate::options::Options;
-use tautline_io::net::{Family, Stream};
+use tautline_io::net::{Family, Stream, may_lend};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 use tautline_queue::handoff::chore::{Hint, Mark};
@@ -108,6 +108,8 @@ pub(crate) struct Connection {
     pub(super) ended: AtomicBool, // Relaxed: number, for `idle_interest`; others load with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.
     through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
+    /// True if the peer takes loans.
+    lends: AtomicBool, // Relaxed: number: both ways to write are correct.
     /// True if there is a session that could send. Only a hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
     /// Events that the owner has not seen yet.
@@ -164,6 +166,7 @@ impl Connection {
             paused: WaitFlag::new(),
             ended: AtomicBool::new(false),
             through_from: AtomicU32::new(u32::MAX),
+            lends: AtomicBool::new(false),
             linked: AtomicBool::new(false),
             unseen: UnseenEvents::default(),
             liveness: Liveness::default(),
@@ -177,6 +180,7 @@ impl Connection {
         let mut asked = PeerRequests::default();
         let is_shallow = session.stream.family() == Family::Unix;
         self.through_from.store(if is_shallow { THROUGH_SHALLOW } else { u32::MAX }, Relaxed);
+        self.lends.store(false, Relaxed);
         lock(&self.pump).open(
             number,
             session.stream.clone(),
@@ -262,9 +266,7 @@ impl Connection {
             let (flushed, session) = match try_lock(&self.pump) {
                 Ok(mut pump) => {
                     let flushed = pump.flush(most, &self.control);
-                    if self.through_from.load(Relaxed) == THROUGH_SHALLOW && pump.has_memory() {
-                        self.through_from.store(THROUGH_MEMORY, Relaxed);
-                    }
+                    self.note_memory(&pump);
                     if let (Flushed::Drained, Some(writer)) = (flushed, writer.as_deref_mut()) {
                         pump.release_memory(writer);
                     }
@@ -294,6 +296,20 @@ impl Connection {
         len >= self.through_from.load(Relaxed) as usize && !is_disabled(Rule::WriteThrough)
     }
 
+    /// True if the peer takes loans, as far as the connection has seen.
+    pub(crate) fn lends(&self) -> bool {
+        self.lends.load(Relaxed)
+    }
+
+    /// Notes the first write to shared memory.
+    #[inline]
+    fn note_memory(&self, pump: &Pump) {
+        if self.through_from.load(Relaxed) == THROUGH_SHALLOW && pump.has_memory() {
+            self.through_from.store(THROUGH_MEMORY, Relaxed);
+            self.lends.store(pump.lends(), Relaxed);
+        }
+    }
+
     /// Writes a message directly from its body if the queue is empty, and waits for the kernel for
     /// at most `patience`. `append` queues the message, or its unwritten part. Returns `None` if
     /// the message was queued without a write.
@@ -305,7 +321,13 @@ impl Connection {
         append: impl FnOnce() -> bool,
     ) -> Option<Flushed> {
         let (flushed, session) = match try_lock(&self.pump) {
-            Ok(mut pump) => (pump.write_through(flags, body, patience, append), pump.session),
+            Ok(mut pump) => {
+                let flushed = pump.write_through(flags, body, patience, append);
+                if may_lend(body.len()) {
+                    self.note_memory(&pump);
+                }
+                (flushed, pump.session)
+            }
             Err(_) => {
                 append();
                 return None;

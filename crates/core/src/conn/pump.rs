@@ -267,6 +267,11 @@ impl Pump {
         self.stream.as_ref().is_some_and(|stream| stream.space_fd().1)
     }
 
+    /// True if the peer takes large bodies as loans.
+    pub(super) fn lends(&self) -> bool {
+        self.stage.is_none() && self.stream.as_ref().is_some_and(|stream| stream.lends())
+    }
+
     /// Returns the stream of the open session and the name of its registration.
     pub(super) fn stream(&self) -> Option<(&Arc<Stream>, Token)> {
         self.stream.as_ref().map(|stream| (stream, self.registration))

@@ -16,6 +16,8 @@ use crate::idle::thread_account;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use tautline_io::clock;
+use tautline_io::net::may_lend;
+use tautline_proto::frame;
 use tautline_queue::FrameWriter;
 use tautline_queue::sync::{Arc, lock};
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
@@ -101,25 +103,40 @@ impl Pipe {
     }
 
     /// Sends a whole large message directly from the caller's buffer, if that is better. Copies
-    /// only the bytes that the kernel does not take. Returns false if the part must be queued
-    /// as a whole.
+    /// only the bytes that the kernel does not take. If the peer takes loans, a part that must be
+    /// queued is copied to memory that the peer can read. Returns false if the part must be queued
+    /// otherwise.
     #[cold]
-    pub(super) fn try_write_through(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
+    pub(super) fn try_send_large(&mut self, part: &Part<'_>) -> Result<bool, NoMemory> {
         let out = &mut self.outgoing;
         let (Link::Wire(connection), Store::Queue(writer), Body::Borrowed(body)) =
             (&out.link, &mut out.store, &part.body)
         else {
             return Ok(false);
         };
-        if out.in_message || !connection.writes_through(body.len()) {
-            return Ok(false);
+        let lends = may_lend(body.len()) && connection.lends();
+        if part.more || out.in_message || !connection.writes_through(body.len()) {
+            let flags = if part.more { frame::MORE } else { 0 };
+            if !lends || !writer.append_lendable(flags, body)? {
+                return Ok(false);
+            }
+            if part.more {
+                out.in_message = true;
+            } else {
+                writer.publish();
+                self.handle_publication(body.len(), part.patient);
+            }
+            return Ok(true);
         }
         let start = clock::ticks();
         out.flush.count();
         let patient = part.patient && !out.pacer.is_stuck(lock(&connection.pump).taken.writes);
         let mut queued = Ok(());
         let flushed = connection.write_through(0, body, patient.then_some(PACE_TIME), || {
-            queued = writer.append(0, body);
+            queued = match lends.then(|| writer.append_lendable(0, body)) {
+                None | Some(Ok(false)) => writer.append(0, body),
+                Some(appended) => appended.map(drop),
+            };
             if queued.is_ok() {
                 writer.publish();
             }

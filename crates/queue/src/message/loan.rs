@@ -1,8 +1,9 @@
 //! Bodies in the memory of another process.
 
-use super::memory::ForeignBlock;
-use super::{BodyOwner, FOREIGN_SHARED, Message};
+use super::memory::{ForeignBlock, HeapBlock};
+use super::{BodyOwner, FOREIGN_SHARED, HEAP, Message};
 use tautline_io::net::Loan;
+use tautline_mem::blocks;
 use tautline_mem::reserve::NoMemory;
 
 impl From<Loan> for Message {
@@ -19,6 +20,23 @@ impl Message {
     /// True if the body was received without a copy, and is in the memory of another process.
     pub fn is_loan(&self) -> bool {
         self.foreign().is_some_and(ForeignBlock::is_lent)
+    }
+
+    /// Returns a copy of `bytes` in memory that other processes can read in place. `None` if there
+    /// is no such memory for them.
+    pub(crate) fn try_lendable(bytes: &[u8]) -> Option<Self> {
+        let block = HeapBlock::allocate_from_source(bytes.len())?.as_ptr();
+        let (data, len) = (HeapBlock::data(block), bytes.len());
+        // SAFETY: a new block of this length.
+        unsafe { data.copy_from_nonoverlapping(bytes.as_ptr(), len) };
+        Some(Message::outside(HEAP, data, len, BodyOwner { heap: block }))
+    }
+
+    /// Returns a copy of the body in memory that other processes can read in place. `None` if the
+    /// body lies in such memory, or if there is none for it.
+    pub fn lendable_copy(&self) -> Option<Self> {
+        let body = self.as_slice();
+        if blocks::is_of_source(body.as_ptr()) { None } else { Message::try_lendable(body) }
     }
 
     /// Makes the body writable for a C program, with or without a copy.

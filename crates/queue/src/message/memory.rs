@@ -72,12 +72,31 @@ impl HeapBlock {
     /// included.
     #[inline(always)]
     fn allocate_of(class: Class, len: usize) -> Option<NonNull<HeapBlock>> {
-        let block: NonNull<HeapBlock> = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?.cast();
+        let block = blocks::allocate_of(class, size_of::<HeapBlock>() + len)?;
+        // SAFETY: a new block of this size.
+        Some(unsafe { HeapBlock::begin(block, class, len) })
+    }
+
+    /// Allocates a block from the source of large blocks. Returns `None` if it has no memory for
+    /// this length.
+    pub(super) fn allocate_from_source(len: usize) -> Option<NonNull<HeapBlock>> {
+        let size = size_of::<HeapBlock>().checked_add(len)?;
+        let block = blocks::allocate_from_source(size)?;
+        // SAFETY: a new block of this size.
+        Some(unsafe { HeapBlock::begin(block, Class::of(size), len) })
+    }
+
+    /// Writes the header of a new block.
+    ///
+    /// # Safety
+    /// `block` belongs to the caller, and has room for the header and `len` bytes.
+    #[inline(always)]
+    unsafe fn begin(block: NonNull<u8>, class: Class, len: usize) -> NonNull<HeapBlock> {
+        let block: NonNull<HeapBlock> = block.cast();
         let head = HeapBlock { references: AtomicUsize::new(1), capacity: BodyCapacity::new(len, class) };
-        // SAFETY: the new memory has room for the header and `len` bytes, and is aligned as every
-        // block is.
+        // SAFETY: the caller's promise, and the memory is aligned as every block is.
         unsafe { block.write(head) };
-        Some(block)
+        block
     }
 
     /// Address of the bytes of a block: behind the header.

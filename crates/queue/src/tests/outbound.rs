@@ -39,6 +39,85 @@ fn frames_at_every_offset_of_a_segment() {
     }
 }
 
+/// Memory of a test, in place of memory that other processes can read.
+mod source {
+    use super::*;
+    use std::alloc::{Layout, alloc, dealloc};
+    use tautline_mem::blocks::{self, LargeSource};
+
+    const SIZE: usize = 1 << 20;
+    pub(super) static USED: AtomicUsize = AtomicUsize::new(0);
+    static BLOCK: AtomicUsize = AtomicUsize::new(0);
+
+    /// A source that has one block of `SIZE` bytes at a time.
+    static SOURCE: LargeSource = LargeSource {
+        least: 200_000,
+        allocate: |size| {
+            if size > SIZE || USED.swap(1, Ordering::SeqCst) == 1 {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: the layout is not empty.
+            let block = unsafe { alloc(layout()) };
+            BLOCK.store(block.addr(), Ordering::SeqCst);
+            block
+        },
+        owns: |address| {
+            let block = BLOCK.load(Ordering::SeqCst);
+            block != 0 && (block..block + SIZE).contains(&address.addr())
+        },
+        free,
+    };
+
+    fn layout() -> Layout {
+        Layout::from_size_align(SIZE, blocks::ALIGN).unwrap()
+    }
+
+    /// # Safety
+    /// `block` comes from `SOURCE`.
+    unsafe fn free(block: *mut u8) {
+        BLOCK.store(0, Ordering::SeqCst);
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(block, layout()) };
+        USED.store(0, Ordering::SeqCst);
+    }
+
+    pub(super) fn set() {
+        blocks::set_large_source(&SOURCE);
+    }
+}
+
+/// Other tests use large bodies, too: they may have the only block.
+#[test]
+fn lendable_copies_come_from_the_source_alone() {
+    let (mut writer, mut drain) = outbound();
+    assert!(!writer.append_lendable(0, &body(300_000, 1)).unwrap(), "there is no source");
+    source::set();
+    let bytes = body(300_000, 1);
+    while !writer.append_lendable(MORE, &bytes).unwrap() {
+        std::thread::yield_now();
+    }
+    assert!(!writer.append_lendable(0, &bytes).unwrap(), "the source has no more memory");
+    assert!(!writer.append_lendable(0, &body(1000, 1)).unwrap(), "the body is short");
+    writer.append(0, b"end").unwrap();
+    writer.publish();
+    assert!(drained(&mut drain, 3) == [encoded(MORE, &bytes), encoded(0, b"end")].concat());
+    drop((writer, drain));
+    let mut message = Message::from_slice(b"short");
+    assert!(message.lendable_copy().is_none());
+    let freed = AtomicUsize::new(0);
+    message = foreign(&bytes, &freed);
+    let copy = loop {
+        match message.lendable_copy() {
+            Some(copy) => break copy,
+            None => std::thread::yield_now(),
+        }
+    };
+    assert!(copy.as_slice() == bytes && copy.lendable_copy().is_none());
+    drop(copy);
+    drop(message);
+    assert_eq!(freed.load(Ordering::SeqCst), 1);
+}
+
 #[test]
 fn nothing_is_visible_before_publish() {
     let (mut writer, mut drain) = outbound();
