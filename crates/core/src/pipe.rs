@@ -48,7 +48,7 @@ pub(crate) use wake_rule::WakeRule;
 use crate::conn::THROUGH_LEAST;
 use crate::conn::inproc::InprocEnd;
 use crate::error::NoMemory;
-use tautline_io::net::may_lend;
+use tautline_io::lending::may_lend;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;

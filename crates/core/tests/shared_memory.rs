@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{bound, connected, recv, set, test};
+use common::{bind, bound, connected, recv, set, test};
 use std::thread;
 
 use tautline_core::poller::{self, Item, POLLIN, PollTarget};
@@ -16,6 +16,9 @@ const SNDHWM: i32 = 23;
 const RCVHWM: i32 = 24;
 const FD: i32 = 14;
 const EVENTS: i32 = 15;
+const SUBSCRIBE: i32 = 6;
+const XPUB_NODROP: i32 = 69;
+const XPUB_VERBOSER: i32 = 78;
 const LINGER: i32 = 17;
 const HEARTBEAT_IVL: i32 = 75;
 const HEARTBEAT_TIMEOUT: i32 = 77;
@@ -135,6 +138,40 @@ fn received_messages_can_be_sent_on() {
             near.send_message(&mut message, Flags::NONE).unwrap();
             assert!(recv(&mut end) == large(number) && recv(&mut far) == large(number), "message {number}");
         }
+    });
+}
+
+/// Subscribers over ipc read one copy in place. One over tcp gets the bytes of the message.
+#[test]
+fn large_bodies_reach_subscribers_of_all_transports() {
+    let body = |number| if number < ENOUGH { vec![1] } else { large(number) };
+    test("subscribers", move |context| {
+        let mut publisher = context.socket(SocketType::XPub).unwrap();
+        set(&mut publisher, XPUB_NODROP, 1);
+        set(&mut publisher, XPUB_VERBOSER, 1);
+        set(&mut publisher, SNDHWM, 4);
+        let receivers: Vec<_> = ["ipc://*", "ipc://*", "tcp://127.0.0.1:*", "ipc://*"]
+            .into_iter()
+            .map(|endpoint| {
+                let mut subscriber = connected(context, SocketType::Sub, &bind(&mut publisher, endpoint));
+                subscriber.set_option(SUBSCRIBE, b"").unwrap();
+                assert_eq!(recv(&mut publisher), [1]);
+                thread::spawn(move || {
+                    for number in 0..300 + ENOUGH {
+                        assert!(recv(&mut subscriber) == body(number), "message {number}");
+                    }
+                })
+            })
+            .collect();
+        for number in 0..300 + ENOUGH {
+            let bytes = body(number);
+            match number % 3 {
+                0 => publisher.send(&bytes, Flags::NONE).unwrap(),
+                1 => publisher.send_message(&mut Message::from_vec(bytes), Flags::NONE).unwrap(),
+                _ => publisher.send_message(&mut Message::from_slice(&bytes), Flags::NONE).unwrap(),
+            }
+        }
+        receivers.into_iter().for_each(|receiver| receiver.join().unwrap());
     });
 }
 

@@ -9,7 +9,8 @@ use super::link::{ConnectionEvent, IoSide, Loss, NewPipe, News, SharedStage, Soc
 use super::pump::{ControlFrames, Flushed, FrameSource, PingPong, Pump};
 use super::reader::Reader;
 use crate::options::Options;
-use tautline_io::net::{Family, Stream, may_lend};
+use tautline_io::lending::may_lend;
+use tautline_io::net::{Family, Stream};
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 use tautline_queue::handoff::chore::{Hint, Mark};

@@ -10,6 +10,7 @@
 //! (`pipe::Broadcast`).
 
 use crate::pipe::{Body, LARGE, OnFull, Part, PipeId, Pipes, WakeRule};
+use tautline_io::lending::may_lend;
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 use tautline_timing::rules::{Rule, is_disabled};
@@ -330,7 +331,8 @@ impl FanOut {
         }
     }
 
-    /// Sends a long body to several pipes as references to one copy.
+    /// Sends a long body to several pipes as references to one copy. Peers that take loans share a
+    /// body that they can read in place.
     fn send_shared(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         let mut copy;
         let body = match &mut part.body {
@@ -349,8 +351,12 @@ impl FanOut {
             }
             return;
         };
+        let mut lendable = None;
         self.matched.retain(|&id| {
             pipes.get_begun(id).is_some_and(|pipe| {
+                let lends = may_lend(body.len()) && pipe.outgoing.lends();
+                let copy = lends.then(|| lendable.get_or_insert_with(|| body.lendable_copy()));
+                let body = copy.and_then(Option::as_mut).unwrap_or(&mut *body);
                 let body = Body::Owned(&mut body.share());
                 pipe.send_or_drop(&mut Part { body, more: part.more, patient: false })
             })

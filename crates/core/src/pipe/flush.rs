@@ -16,7 +16,7 @@ use crate::idle::thread_account;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use tautline_io::clock;
-use tautline_io::net::may_lend;
+use tautline_io::lending::may_lend;
 use tautline_proto::frame;
 use tautline_queue::FrameWriter;
 use tautline_queue::sync::{Arc, lock};

@@ -119,6 +119,11 @@ impl Outgoing {
         self.follows.as_ref().map_or(0, |progress| progress.pending_messages())
     }
 
+    /// True if the peer takes loans.
+    pub(crate) fn lends(&self) -> bool {
+        matches!(&self.link, Link::Wire(connection) if connection.lends())
+    }
+
     /// Wakes an inproc peer that `send` has not woken.
     pub(super) fn ring(&self) {
         if let (Link::Inproc(end), true) = (&self.link, self.quiet) {

@@ -11,12 +11,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use crate::lending;
 use super::super::rights::PeerFd;
 use super::super::transfer::{Sources, Targets};
 use super::bell;
 use super::loans::{Borrower, Lender, Loan, Outcome};
 use super::region::{CAPACITY, Region};
+use crate::lending;
 
 /// Bytes that the writer copies before it publishes them to the reader, so that both ends work on a
 /// long message at once.
