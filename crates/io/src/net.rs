@@ -36,6 +36,8 @@ mod unix_path;
 #[cfg_attr(all(unix, not(linux_kernel)), path = "net/os/unix.rs")]
 mod os;
 
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+pub use crate::slab::is_lent;
 pub use address::{Address, VSOCK_ANY, host_of};
 pub use adopt::{Family, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
@@ -44,6 +46,8 @@ pub use failure::Failure;
 pub use identity::peer_credentials_of;
 pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
+#[cfg(not(all(linux_kernel, any(test, feature = "loans"))))]
+pub use no_loan::is_lent;
 pub use options::StreamOptions;
 pub use shared::Loan;
 #[cfg(all(linux_kernel, any(test, feature = "loans")))]

@@ -279,6 +279,17 @@ pub(crate) fn allocate_lent(len: usize) -> Option<(Lease, NonNull<u8>)> {
     Some((lease?, body))
 }
 
+/// True if the body that begins at `body` has a lease: another process may read it.
+pub fn is_lent(body: *const u8) -> bool {
+    if !owns(body) || GENERATION.load(Relaxed) != fork::generation() {
+        return false;
+    }
+    let pool = lock();
+    let Some((id, start)) = pool.find(body.addr() - BODY_AT) else { return false };
+    let slab = pool.slabs.iter().find(|slab| slab.file.id == id);
+    slab.and_then(|slab| slab.blocks.get(&start)).is_some_and(|block| block.leases > 0)
+}
+
 pub use lending::lent;
 
 /// Returns the number of bytes that all slabs may use.

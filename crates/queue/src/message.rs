@@ -28,6 +28,7 @@ use crate::sync::{Arc, prefetch};
 use memory::{ForeignBlock, HeapBlock};
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
+use tautline_io::net::is_lent;
 use tautline_mem::copy::{copy_wide, copy_words};
 use tautline_mem::reserve::NoMemory;
 
@@ -355,7 +356,7 @@ impl Message {
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 
-    /// The body for writing. A shared or constant body is copied first.
+    /// The body for writing. A shared, lent or constant body is copied first.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         if !self.is_unique() {
             let copy = Message::from_slice(self.as_slice());
@@ -382,10 +383,11 @@ impl Message {
         }
     }
 
-    /// True if no other message refers to this body and it may be written.
+    /// True if no other message refers to this body, no other process reads it, and it may be
+    /// written.
     fn is_unique(&self) -> bool {
         self.tag != CONSTANT
-            && self.heap().is_none_or(HeapBlock::is_unique)
+            && self.heap().is_none_or(|block| block.is_unique() && !is_lent(self.as_slice().as_ptr()))
             && self.foreign().is_none_or(ForeignBlock::is_unique)
     }
 

@@ -45,6 +45,28 @@ fn messages_of_every_form_arrive() {
     });
 }
 
+/// Over ipc, the receiver may have a body in the memory of the sender.
+#[test]
+fn change_after_the_send_does_not_reach_the_receiver() {
+    with_watchdog(LIMIT, "change_after_the_send", || {
+        for endpoint in ENDPOINTS {
+            let (context, other) = (Context::new(), Context::new());
+            let to = if endpoint.starts_with("inproc") { &context } else { &other };
+            let mut pull = Pull::new(to).unwrap();
+            let endpoint = pull.bind(endpoint).unwrap();
+            let mut push = Push::builder(&context).connect(&endpoint).unwrap();
+            for round in 0..=255 {
+                let mut own = Message::from(&vec![round; 140_000][..]);
+                push.send(own.share()).unwrap();
+                let received = pull.recv().unwrap();
+                own.as_mut_bytes().fill(!round);
+                assert!(received.as_bytes().iter().all(|byte| *byte == round), "{endpoint}, round {round}");
+                assert_eq!(own.as_bytes()[0], !round);
+            }
+        }
+    });
+}
+
 #[test]
 fn a_router_answers_by_routing_id() {
     with_watchdog(LIMIT, "a_router_answers", || {

@@ -56,7 +56,9 @@ fn readers_see_all_bytes_of_a_body() {
 fn block_with_a_lease_is_not_reused() {
     let _one = one();
     let first = allocate(LEAD, LEAST).unwrap();
+    assert!(!is_lent(body(first)));
     let leases = [(); 2].map(|()| lend(body(first), LEAST).unwrap());
+    assert!(is_lent(body(first)) && !is_lent(body(first).wrapping_add(PAGE)));
     give(first);
     assert!(lend(body(first), LEAST).is_none(), "a freed body is lent");
     let second = allocate(LEAD, LEAST).unwrap();
@@ -68,6 +70,7 @@ fn block_with_a_lease_is_not_reused() {
     drop(other);
     let fourth = allocate(LEAD, LEAST).unwrap();
     assert_eq!(first, fourth);
+    assert!(!is_lent(body(first)) && !is_lent(std::ptr::null()));
     [second, third, fourth].into_iter().for_each(give);
 }
 
