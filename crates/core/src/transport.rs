@@ -338,7 +338,7 @@ pub(crate) fn forbid_loans_of_encrypted(options: &Options) {
         || !options.wss_cert_pem.is_empty()
         || !options.wss_trust_pem.is_empty();
     if options.mechanism.encrypts() || has_certificates {
-        lending::forbid();
+        lending::forbid_beside_encryption();
     }
 }
 

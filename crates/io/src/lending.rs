@@ -1,11 +1,11 @@
 //! The switch of loans, for the whole process: whether large bodies over `ipc` are lent to other
-//! processes in place of a copy, and from which size on.
+//! processes in place of a copy, and from which size on. Also the numbers for statistics.
 //!
 //! A process that reads a slab sees all bodies in it, also those for other peers. So loans end for
 //! good when a socket of the process encrypts, or when other users may share its memory.
 
 use std::ffi::OsStr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Smallest limit for the size of a lent body.
 pub const LOWEST_LIMIT: usize = 64 * 1024;
@@ -23,20 +23,87 @@ const OFF: usize = usize::MAX;
 // Relaxed: number: the program's own order brings a secret to another thread, and with it the
 // switch.
 static LEAST: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
-
-/// Number of loans so far.
+/// True once a socket encrypts.
 // Relaxed: number, for statistics.
-static LENT: AtomicU64 = AtomicU64::new(0);
+static ENCRYPTS: AtomicBool = AtomicBool::new(false);
 
-/// Counts a body that a peer receives without a copy.
+/// Numbers of the process, see [`counts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Bodies that peers have received without a copy.
+    Lent,
+    /// Loans that peers have returned.
+    Returned,
+    /// Bytes of the other loans.
+    HeldBytes,
+    /// Loans that this process has received without a copy.
+    Adopted,
+    /// Loans that this process has copied.
+    Copied,
+    /// Loans that the program may write to.
+    Exposed,
+    /// Pages of earlier bodies that the program has written to.
+    CopiedPages,
+    /// Bodies from [`LOWEST_LIMIT`] on that are shorter than [`least`]. This and the following
+    /// numbers count bodies that went as bytes although the peer takes loans.
+    Short,
+    /// Bodies outside of slabs.
+    NoSlab,
+    /// Bodies that found the memory for slabs used up.
+    OverBudget,
+    /// Bodies for a peer that holds too many bytes.
+    PeerLimit,
+    /// Bodies for a peer that holds too many loans.
+    NoPlace,
+    /// Bodies in a slab that the peer has not mapped yet.
+    NotMapped,
+    /// Bodies during the pause after a peer could not map a slab.
+    Refused,
+    /// Bodies since a socket of the process encrypts.
+    Encrypted,
+    /// Bodies since a setting has turned loans off.
+    Forbidden,
+}
+
+/// Number of variants of [`Count`].
+pub const COUNTS: usize = Count::Forbidden as usize + 1;
+
+// Relaxed: number, for statistics.
+static NUMBERS: [AtomicU64; COUNTS] = [const { AtomicU64::new(0) }; COUNTS];
+
+/// Adds to a number.
+#[cfg(linux_kernel)]
+pub(crate) fn add(count: Count, n: u64) {
+    NUMBERS[count as usize].fetch_add(n, Relaxed);
+}
+
+/// Subtracts from a number.
 #[cfg(all(linux_kernel, any(test, feature = "loans")))]
-pub(crate) fn count_loan() {
-    LENT.fetch_add(1, Relaxed);
+pub(crate) fn subtract(count: Count, n: u64) {
+    NUMBERS[count as usize].fetch_sub(n, Relaxed);
+}
+
+/// Returns all numbers, in the order of [`Count`].
+pub fn counts() -> [u64; COUNTS] {
+    std::array::from_fn(|place| NUMBERS[place].load(Relaxed))
 }
 
 /// Returns the number of bodies that peers have received without a copy.
 pub fn lent() -> u64 {
-    LENT.load(Relaxed)
+    NUMBERS[Count::Lent as usize].load(Relaxed)
+}
+
+/// Counts a body of at least [`LOWEST_LIMIT`] bytes that is not lent.
+#[cold]
+#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+pub(crate) fn count_unsuitable(length: usize) {
+    let why = match least() {
+        OFF if ENCRYPTS.load(Relaxed) => Count::Encrypted,
+        OFF => Count::Forbidden,
+        least if length < least => Count::Short,
+        _ => Count::NoSlab,
+    };
+    add(why, 1);
 }
 
 /// Returns the size of the smallest body that is lent, above all sizes once loans are off.
@@ -61,6 +128,19 @@ pub fn is_forbidden() -> bool {
 pub fn forbid() {
     if !is_forbidden() {
         LEAST.store(OFF, Relaxed);
+    }
+}
+
+/// True once loans are off because a socket encrypts.
+pub fn is_beside_encryption() -> bool {
+    ENCRYPTS.load(Relaxed)
+}
+
+/// As [`forbid`], because a socket of the process encrypts.
+pub fn forbid_beside_encryption() {
+    if !ENCRYPTS.load(Relaxed) {
+        ENCRYPTS.store(true, Relaxed);
+        forbid();
     }
 }
 

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::children::Use;
+use crate::lending::Count;
 use crate::sys::{check, retry};
 use crate::{fork, lending, libc, memfd};
 use tautline_mem::blocks::{self, LargeSource};
@@ -224,7 +225,10 @@ pub fn allocate(lead: usize, len: usize) -> Option<NonNull<u8>> {
     if let Some((at, run)) = found {
         return pool.place(at, run, lead);
     }
-    let at = pool.add_slab(bytes)?;
+    let Some(at) = pool.add_slab(bytes) else {
+        lending::add(Count::OverBudget, 1);
+        return None;
+    };
     let run = pool.slabs[at].units.take(count)?;
     let block = pool.place(at, run, lead);
     drop(pool);
@@ -353,6 +357,7 @@ impl Pool {
             let bytes = bare.len() * UNIT;
             let place = base.wrapping_byte_add(bare.start * UNIT);
             if bytes > left || populate(place, bytes, slab.file.as_fd(), bare.start * UNIT).is_err() {
+                lending::add(Count::OverBudget, 1);
                 slab.units.forget_memory(bare);
                 slab.units.give(run);
                 slab.note_use();

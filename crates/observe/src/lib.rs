@@ -45,8 +45,8 @@ pub use event_text::{CONNECT_FAILED, LOST};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{
-    Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
-    SocketState,
+    Context, Endpoint, EndpointState, Event, LoanState, Loans, Options, Peer, PeerState, Process, Reading,
+    Route, Socket, SocketState,
 };
 #[cfg(unix)]
 pub use output::{Identity, Output};

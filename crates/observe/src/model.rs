@@ -387,6 +387,63 @@ record! {
     }
 }
 
+states! {
+    /// Whether large bodies over ipc are lent to other processes.
+    LoanState {
+        /// The library cannot lend bodies.
+        Absent = 0 "absent",
+        /// Large bodies are lent.
+        On = 1 "on",
+        /// A setting has turned loans off.
+        Off = 2 "off",
+        /// Loans are off because a socket of the process encrypts.
+        Encrypted = 3 "encrypted",
+    }
+}
+
+record! {
+    /// Loans: large bodies over ipc that the receiver reads in the memory of the sender. The
+    /// numbers from `short` on count bodies that were copied although the peer takes loans.
+    Loans = 8
+    numbers {
+        /// State of the loans of the process.
+        state: LoanState,
+        /// Bodies lent to peers.
+        lent: u64,
+        /// Loans that peers have returned.
+        returned: u64,
+        /// Bytes of the loans that peers hold.
+        held_bytes: u64,
+        /// Loans received from peers without a copy.
+        adopted: u64,
+        /// Loans received from peers with a copy.
+        copied: u64,
+        /// Received loans that the program may write to.
+        exposed: u64,
+        /// Pages of earlier loans that the program has written to.
+        copied_pages: u64,
+        /// The body is below the limit for loans.
+        short: u64,
+        /// The body lies elsewhere in the memory of the sender.
+        no_slab: u64,
+        /// The memory for loans is used up.
+        over_budget: u64,
+        /// The peer holds too many bytes.
+        peer_limit: u64,
+        /// The peer holds too many loans.
+        no_place: u64,
+        /// The peer has not mapped the memory yet.
+        not_mapped: u64,
+        /// The peer could not map the memory.
+        refused: u64,
+        /// A socket of the process encrypts.
+        encrypted: u64,
+        /// A setting has turned loans off.
+        forbidden: u64,
+    }
+    texts {}
+}
+
 record! {
     /// Counters that the program itself keeps for the messages of a socket: `taut bridge` has a
     /// route between each of its sockets and NATS.
@@ -439,6 +496,8 @@ pub struct Reading {
     pub events: Vec<Event>,
     /// Routes of the sockets, if the program reports them.
     pub routes: Vec<Route>,
+    /// Loans of the process. All zero if it has lent and received none.
+    pub loans: Loans,
     /// Names of programs by process ID, for local peers. Not in the file: a tool that knows other
     /// processes may add them.
     pub programs: HashMap<u32, String>,
@@ -545,6 +604,7 @@ mod tests {
         add("Peer", Peer::KIND, Peer::NUMBERS, Peer::TEXTS);
         add("Event", Event::KIND, Event::NUMBERS, Event::TEXTS);
         add("Route", Route::KIND, Route::NUMBERS, Route::TEXTS);
+        add("Loans", Loans::KIND, Loans::NUMBERS, Loans::TEXTS);
         assert_eq!(documented, expected);
     }
 

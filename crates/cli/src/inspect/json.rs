@@ -1,7 +1,7 @@
 //! Converts readings to JSON, with the field names of `docs/reference/counters-file.md`.
 
 use serde_json::{Map, Value, json};
-use tautline_observe::{Context, Endpoint, Event, Peer, Process, Route, Socket};
+use tautline_observe::{Context, Endpoint, Event, Loans, Peer, Process, Route, Socket};
 
 use super::ProcessSnapshot;
 use crate::format::escaped;
@@ -75,6 +75,16 @@ fn route(record: &Route) -> Map<String, Value> {
     )
 }
 
+fn loans(record: &Loans) -> Map<String, Value> {
+    object!(
+        record,
+        [lent returned held_bytes adopted copied exposed copied_pages short no_slab over_budget peer_limit
+         no_place not_mapped refused encrypted forbidden],
+        [state],
+        []
+    )
+}
+
 fn array(records: impl Iterator<Item = Map<String, Value>>) -> Value {
     Value::Array(records.map(Value::Object).collect())
 }
@@ -111,6 +121,7 @@ pub fn whole(seen: &ProcessSnapshot, only: Option<u64>) -> Value {
         object
     });
     add("peers", array(peers));
+    add("loans", Value::Object(loans(&reading.loans)));
     add("routes", array(reading.routes.iter().filter(|one| wanted(one.socket)).map(route)));
     add("last_events", array(reading.events.iter().filter(|one| wanted(one.socket)).map(event)));
     Value::Object(object)

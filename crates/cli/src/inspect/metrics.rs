@@ -3,7 +3,7 @@
 
 mod exposition;
 
-use tautline_observe::{EndpointState, Peer, PeerState, Reading, Route, Socket};
+use tautline_observe::{EndpointState, Loans, Peer, PeerState, Reading, Route, Socket};
 
 use super::http::{HttpReply, Server};
 use super::{ProcessSnapshot, SocketSelection, otlp};
@@ -76,6 +76,31 @@ pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_names_away" names_away "Failed lookups of names";
 };
 
+/// Metrics of the loans of a process.
+pub const LOANS: &[Family<Loans>] = families! { Loans:
+    Counter "tautline_loans_lent" lent "Large bodies over ipc lent to peers";
+    Counter "tautline_loans_returned" returned "Loans that peers have returned";
+    Gauge "tautline_loans_held_bytes" held_bytes "Bytes of the loans that peers hold";
+    Counter "tautline_loans_adopted" adopted "Loans received from peers without a copy";
+    Counter "tautline_loans_copied" copied "Loans received from peers with a copy";
+    Counter "tautline_loans_exposed" exposed "Received loans that the program may write to";
+    Counter "tautline_loans_copied_pages" copied_pages "Pages of loans that the program has written to";
+    Counter "tautline_loans_short" short "Bodies copied because they are below the limit for loans";
+    Counter "tautline_loans_no_slab" no_slab "Bodies copied because they lie elsewhere in memory";
+    Counter "tautline_loans_over_budget" over_budget "Bodies copied because the memory for loans is used up";
+    Counter "tautline_loans_peer_limit" peer_limit "Bodies copied because the peer holds too many bytes";
+    Counter "tautline_loans_no_place" no_place "Bodies copied because the peer holds too many loans";
+    Counter "tautline_loans_not_mapped" not_mapped "Bodies copied because the peer has not mapped their memory yet";
+    Counter "tautline_loans_refused" refused "Bodies copied because the peer could not map their memory";
+    Counter "tautline_loans_encrypted" encrypted "Bodies copied because a socket of the process encrypts";
+    Counter "tautline_loans_forbidden" forbidden "Bodies copied because a setting has turned loans off";
+};
+
+/// True if the process has lent or received a loan, or tried to.
+pub fn has_loans(reading: &Reading) -> bool {
+    LOANS.iter().any(|family| (family.value)(&reading.loans) > 0)
+}
+
 /// Metrics of routes.
 pub const ROUTES: &[Family<Route>] = families! { Route:
     Counter "tautline_route_received" received "Messages received at the start of the route";
@@ -135,6 +160,11 @@ fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers:
             let labels =
                 format!("{},endpoint=\"{}\",end=\"{bound}\"", of_socket(reading, socket), escaped(name));
             text.sample(&labels, u8::from(up));
+        }
+    }
+    for family in LOANS {
+        if seen.iter().any(|seen| has_loans(&seen.reading)) {
+            write_family(&mut text, family, seen, |reading| vec![(of_process(reading), &reading.loans)]);
         }
     }
     for family in ROUTES {

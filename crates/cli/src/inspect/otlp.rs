@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 use tautline_observe::{Endpoint, EndpointState, Peer, PeerState, Route, Socket};
 
-use super::metrics::{Family, Kind, PEERS, ROUTES, SOCKETS};
+use super::metrics::{Family, Kind, LOANS, PEERS, ROUTES, SOCKETS, has_loans};
 use super::post::{self, Client};
 use super::{ProcessSnapshot, SocketSelection};
 use crate::args::Metrics;
@@ -93,6 +93,9 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         "1 if the endpoint is bound or connected, otherwise 0",
         endpoints.collect(),
     ));
+    for family in LOANS.iter().filter(|_| has_loans(reading)) {
+        metrics.extend(metric(family, [(Vec::new(), process.since, &reading.loans)].into_iter(), at));
+    }
     for family in ROUTES {
         let points = reading.routes.iter().filter_map(|route| {
             let labels = [socket_labels(reading.socket(route.socket)?), route_labels(route)].concat();

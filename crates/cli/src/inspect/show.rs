@@ -1,7 +1,10 @@
 //! `taut show`: prints a process or one of its sockets.
 
-use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, Route, Socket, SocketState};
+use tautline_observe::{
+    Endpoint, EndpointState, Event, Loans, Options, Peer, Reading, Route, Socket, SocketState,
+};
 
+use super::metrics::has_loans;
 use super::table::{Column, Side, Table};
 use super::units::{bytes, count, many, now, round_trip, span};
 use super::{BySocket, ProcessName, ProcessSnapshot, SocketSelection, json};
@@ -103,6 +106,9 @@ fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
         }
         text.push('\n');
     }
+    if only.is_none() && has_loans(reading) {
+        text += &describe_loans(&reading.loans);
+    }
     let by = BySocket::new(reading);
     for socket in reading.sockets.iter().filter(|socket| only.is_none_or(|only| socket.id == only)) {
         text.push('\n');
@@ -196,6 +202,42 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
 }
 
 /// Describes the route between this socket and NATS, which `taut bridge` has.
+fn describe_loans(loans: &Loans) -> String {
+    let mut text = format!("loans {}: {} lent", loans.state, count(loans.lent));
+    let others = [
+        (loans.returned, "returned"),
+        (loans.held_bytes, "bytes held by peers"),
+        (loans.adopted, "received"),
+        (loans.copied, "received with a copy"),
+        (loans.exposed, "exposed"),
+        (loans.copied_pages, "pages written"),
+    ];
+    for (value, what) in others.iter().filter(|(value, _)| *value > 0) {
+        text += &format!(", {} {what}", count(*value));
+    }
+    let reasons = [
+        (loans.short, "short"),
+        (loans.no_slab, "elsewhere in memory"),
+        (loans.over_budget, "memory used up"),
+        (loans.peer_limit, "peer holds too many bytes"),
+        (loans.no_place, "peer holds too many"),
+        (loans.not_mapped, "not mapped yet"),
+        (loans.refused, "refused by the peer"),
+        (loans.encrypted, "encryption in the process"),
+        (loans.forbidden, "off"),
+    ];
+    let copies: Vec<String> = reasons
+        .iter()
+        .filter(|(value, _)| *value > 0)
+        .map(|(value, why)| format!("{} {why}", count(*value)))
+        .collect();
+    if !copies.is_empty() {
+        text += &format!("\n  sent as copies: {}", copies.join(", "));
+    }
+    text.push('\n');
+    text
+}
+
 fn describe_route(route: &Route) -> String {
     let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
     let mut text = format!(
@@ -314,4 +356,18 @@ fn events(reading: &Reading, socket: u64) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loans_show_only_what_has_happened() {
+        let mut loans = Loans::default();
+        (loans.lent, loans.returned, loans.short) = (12, 9, 3);
+        assert_eq!(describe_loans(&loans), "loans absent: 12 lent, 9 returned\n  sent as copies: 3 short\n");
+        loans.short = 0;
+        assert_eq!(describe_loans(&loans), "loans absent: 12 lent, 9 returned\n");
+    }
 }

@@ -72,7 +72,7 @@ fn direct(
         // Streams without ZMTP have no handshake in which a carrier could start.
         return Err(Error::IncompatibleProtocol);
     }
-    lending::forbid();
+    lending::forbid_beside_encryption();
     Ok(Arc::new(move || Ok(Box::new(start(&config(), Direct)?) as Box<dyn Carrier>)))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn around(
     let Some(address) = ws::of(endpoint, ws::SCHEME) else { return direct(options, config) };
     let role = if is_server { Role::Server } else { ws::client(address, ws::PORT) };
     let inside = ws::config(role, options)?;
-    lending::forbid();
+    lending::forbid_beside_encryption();
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&inside)?);
         Ok(Box::new(start(&config(), socket)?) as Box<dyn Carrier>)

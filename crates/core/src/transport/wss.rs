@@ -64,7 +64,7 @@ fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Err
 
 fn carry(role: Role, config: TlsConfig, options: &Options) -> Result<CarrierFactory, Error> {
     let inside = ws::config(role, options)?;
-    lending::forbid();
+    lending::forbid_beside_encryption();
     Ok(Arc::new(move || {
         let socket = WebSocket::new(ws::seeded(&inside)?);
         Ok(Box::new(tls::start(&config, socket)?) as Box<dyn Carrier>)

@@ -9,9 +9,10 @@ use super::{SocketWatch, Watch};
 use tautline_config::error::check_shortage;
 use tautline_core::version;
 use tautline_io::clock::unix_us;
+use tautline_io::lending::{self, Count};
 use tautline_io::stderr_report::report_in_background;
 use tautline_io::time::thread_cpu_nanos;
-use tautline_observe::{Image, Output, Process};
+use tautline_observe::{Image, LoanState, Loans, Output, Process};
 use tautline_queue::sync::{Arc, lock};
 
 /// Time between two looks.
@@ -118,6 +119,7 @@ impl Sampler {
                 socket.strong_count() > 0
             });
         }
+        loans().inspect(|loans| image.put(loans));
         for socket in &sockets {
             socket.look(now, image);
             socket.put_route(image);
@@ -131,6 +133,39 @@ impl Sampler {
         sockets.iter().for_each(|socket| socket.put_peers(image));
         image.finish(&mut self.process);
     }
+}
+
+/// Returns the counts of loans, unless all are 0.
+fn loans() -> Option<Loans> {
+    let counts = lending::counts();
+    if counts == [0; lending::COUNTS] {
+        return None;
+    }
+    let mut loans = Loans::default();
+    loans.state = match (lending::IS_BUILT, lending::is_forbidden()) {
+        (false, _) => LoanState::Absent,
+        (true, false) => LoanState::On,
+        (true, true) if lending::is_beside_encryption() => LoanState::Encrypted,
+        (true, true) => LoanState::Off,
+    };
+    let at = |count: Count| counts[count as usize];
+    loans.lent = at(Count::Lent);
+    loans.returned = at(Count::Returned);
+    loans.held_bytes = at(Count::HeldBytes);
+    loans.adopted = at(Count::Adopted);
+    loans.copied = at(Count::Copied);
+    loans.exposed = at(Count::Exposed);
+    loans.copied_pages = at(Count::CopiedPages);
+    loans.short = at(Count::Short);
+    loans.no_slab = at(Count::NoSlab);
+    loans.over_budget = at(Count::OverBudget);
+    loans.peer_limit = at(Count::PeerLimit);
+    loans.no_place = at(Count::NoPlace);
+    loans.not_mapped = at(Count::NotMapped);
+    loans.refused = at(Count::Refused);
+    loans.encrypted = at(Count::Encrypted);
+    loans.forbidden = at(Count::Forbidden);
+    Some(loans)
 }
 
 impl Drop for Sampler {

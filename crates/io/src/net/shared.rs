@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::rights::{self, PeerFd};
 use super::transfer::{self, Sources, Targets};
-use crate::sys;
+use crate::{lending, sys};
 
 mod bell;
 #[cfg_attr(not(any(test, feature = "loans")), path = "shared/loans/none.rs")]
@@ -251,6 +251,7 @@ impl SharedLink {
             if ring.take_blocked() {
                 let _ = ring_bell(bell.as_fd());
             }
+            lending::add(lending::Count::Adopted, 1);
             return Ok(Some(loan));
         }
         incoming.copies = true;

@@ -151,13 +151,13 @@ impl RegionWriter {
         Ok(written)
     }
 
-    /// Lends a large body. `reader` takes descriptors.
+    /// Lends a large body, or counts why it is copied. `reader` takes descriptors.
     ///
     /// # Safety
     /// `body` must be valid for reads of `length` bytes.
     unsafe fn lend(&mut self, reader: Option<BorrowedFd<'_>>, body: *const u8, length: usize) -> Outcome {
         match (&mut self.lender, reader) {
-            (Some(lender), Some(reader)) if lending::may_lend(length) => {
+            (Some(lender), Some(reader)) if length >= lending::LOWEST_LIMIT => {
                 // The reader must know the bytes before a loan. Release as in `publish`.
                 self.region.header().tail.0.store(self.tail, Release);
                 // SAFETY: the caller's promise.

@@ -12,6 +12,7 @@ use super::super::region::{Region, copy_opaquely};
 use super::super::ring::broken;
 use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, caretaker, exposure, slab_state};
 use crate::children::Use;
+use crate::lending::{self, Count};
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{self, Targets};
 use crate::sys::{check, retry};
@@ -212,7 +213,10 @@ impl Loan {
     /// Returns an address of the body that a program may write to. Its writes do not reach the
     /// other process. `None` if the system cannot do this.
     pub fn expose(&self) -> Option<*mut u8> {
-        let exposed = self.exposed.get_or_init(|| self.slab.private(self.body, self.length));
+        let exposed = self.exposed.get_or_init(|| {
+            lending::add(Count::Exposed, 1);
+            self.slab.private(self.body, self.length)
+        });
         exposed.map(NonNull::as_ptr)
     }
 }
@@ -386,6 +390,7 @@ impl Borrower {
     ) -> io::Result<usize> {
         if self.current.is_none() {
             self.current = self.take(region, head, life_line)?.map(|loan| (loan, 0));
+            lending::add(Count::Copied, u64::from(self.current.is_some()));
         }
         let Some((loan, copied)) = &mut self.current else { return Ok(0) };
         let n = most.min(loan.length - *copied);

@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use crate::lending::{self, Count};
 use crate::sys::{check, retry};
 use crate::{fork, libc, slab};
 
@@ -69,6 +70,7 @@ pub(super) fn drop_copies(start: NonNull<u8>, length: usize) -> io::Result<()> {
         let mut next = 0;
         while let Some(skip) = entries[next..].iter().position(is_copy) {
             let run = entries[next + skip..].iter().take_while(|entry| is_copy(entry)).count();
+            lending::add(Count::CopiedPages, run as u64);
             drop_pages(start.as_ptr().wrapping_add((at + next + skip) * slab::PAGE), run * slab::PAGE)?;
             next += skip + run;
         }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::{CAPACITY, copy_opaquely};
 use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
+use crate::fork;
+use crate::lending::{self, Count};
 use crate::net::transfer::{self, Sources};
 use crate::slab::{self, BorrowerCount, Lease, SlabFile};
-use crate::{fork, lending};
 
 /// A reader may hold this part of the memory for slabs.
 const PART_OF_READER: usize = 4;
@@ -31,6 +32,19 @@ struct Loan {
     /// Keeps the body.
     _lease: Lease,
     length: usize,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        lending::add(Count::Returned, 1);
+        lending::subtract(Count::HeldBytes, self.length as u64);
+    }
+}
+
+/// Counts a body that goes through the ring.
+fn copy(why: Count) -> Outcome {
+    lending::add(why, 1);
+    Outcome::Copy
 }
 
 /// A slab that the reader knows.
@@ -85,6 +99,10 @@ impl Lender {
         body: *const u8,
         length: usize,
     ) -> Outcome {
+        if !lending::may_lend(length) {
+            lending::count_unsuitable(length);
+            return Outcome::Copy;
+        }
         parted::end_returned();
         self.take_returned(area);
         let (mut held, mut waiting) = (0, 0);
@@ -98,19 +116,21 @@ impl Lender {
         if waiting > 0 && waiting + length > CAPACITY {
             return Outcome::NoRoom;
         }
-        let Some(free) = self.loans.iter().position(Option::is_none) else { return Outcome::Copy };
+        let Some(free) = self.loans.iter().position(Option::is_none) else { return copy(Count::NoPlace) };
         if held + length > slab::budget() / PART_OF_READER {
-            return Outcome::Copy;
+            return copy(Count::PeerLimit);
         }
         let lent = slab::lend(body, length).map(|lease| (lease, None));
         let lent = lent.or_else(|| slab::allocate_lent(length).map(|(lease, copy)| (lease, Some(copy))));
-        let Some((lease, copy)) = lent else { return Outcome::Copy };
-        let Some(slab) = self.mapped(area, reader, &lease.file) else { return Outcome::Copy };
-        if let Some(copy) = copy {
+        let Some((lease, copied)) = lent else { return copy(Count::NoSlab) };
+        let Some(slab) = self.mapped(area, reader, &lease.file) else {
+            return copy(if self.skip > 0 { Count::Refused } else { Count::NotMapped });
+        };
+        if let Some(copied) = copied {
             // SAFETY: the caller's promise; the copy has `length` bytes, which are new. The body
             // may be a loan, whose owner may write to it at the same time. The copy then holds
             // arbitrary bytes.
-            unsafe { copy_opaquely(body, copy.as_ptr(), length) };
+            unsafe { copy_opaquely(body, copied.as_ptr(), length) };
         }
         let place = &area.places[free];
         place.slab.store(slab as u32, Relaxed);
@@ -122,7 +142,8 @@ impl Lender {
         self.end = self.end.wrapping_add(1);
         // Release pairs with the Acquire in `Borrower::look`.
         area.end.store(self.end, Release);
-        lending::count_loan();
+        lending::add(Count::Lent, 1);
+        lending::add(Count::HeldBytes, length as u64);
         self.loans[free] = Some(Loan { _lease: lease, length });
         Outcome::Lent
     }

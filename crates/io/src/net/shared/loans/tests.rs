@@ -10,7 +10,7 @@ use super::super::tests::{await_room, read_waiting, ring, switched_pair, watched
 use super::*;
 use crate::children;
 use crate::children::tests::WaitingChild;
-use crate::lending::{self, DEFAULT_LIMIT as LEAST};
+use crate::lending::{self, Count, DEFAULT_LIMIT as LEAST};
 use crate::net::Stream;
 use crate::net::rights::PeerFd;
 use crate::net::transfer::{self, Sources, Targets, uninit};
@@ -585,5 +585,32 @@ fn ended_connections_give_back_their_slabs() {
         while trim_all() > 0 {
             thread::yield_now();
         }
+    });
+}
+
+/// Each body of at least 64 KiB is counted once, and so is each end of a loan.
+#[test]
+fn counts_name_the_reasons() {
+    watched("counts", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        make_known(&near, &far);
+        far.adopt_loans();
+        caretaker::tidy();
+        let before = lending::counts();
+        let since = |count: Count| lending::counts()[count as usize] - before[count as usize];
+        let heap = vec![0; LEAST];
+        for len in [LEAST, LEAST - 1, lending::LOWEST_LIMIT - 1] {
+            assert_eq!(near.write(&heap[..len]).unwrap(), len);
+            while read_all(&far, len).is_some() {}
+        }
+        assert_eq!([Count::NoSlab, Count::Short, Count::Lent].map(since), [1, 1, 0]);
+        let loan = borrow(&near, &far, 0, LEAST);
+        loan.expose().unwrap();
+        assert_eq!([Count::Lent, Count::HeldBytes].map(since), [1, LEAST as u64]);
+        assert_eq!([Count::Adopted, Count::Exposed, Count::Returned].map(since), [1, 1, 0]);
+        drop(loan);
+        await_return(near, far);
+        assert_eq!([Count::Returned, Count::HeldBytes].map(since), [1, 0]);
     });
 }
