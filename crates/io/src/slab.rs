@@ -213,7 +213,8 @@ pub fn start() -> bool {
     true
 }
 
-/// Returns the address of `lead` bytes that precede `len` bytes for a body. `None` if the budget or the memory of the system is exhausted, or if loans are forbidden.
+/// Returns the address of `lead` bytes that precede `len` bytes for a body. `None` if the budget or
+/// the memory of the system is exhausted, or if loans are forbidden.
 pub fn allocate(lead: usize, len: usize) -> Option<NonNull<u8>> {
     if !is_usable() || lead > BODY_AT {
         return None;

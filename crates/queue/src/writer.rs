@@ -313,7 +313,7 @@ impl FrameWriter {
     /// Returns false if there is no such memory for it.
     #[cold]
     pub fn append_lendable(&mut self, flags: u8, body: &[u8]) -> Result<bool, NoMemory> {
-        match Message::try_lendable(body) {
+        match Message::lendable_copy(body) {
             Some(mut copy) => self.append_reference(flags, &mut copy).map(|()| true),
             None => Ok(false),
         }

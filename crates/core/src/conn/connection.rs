@@ -109,8 +109,8 @@ pub(crate) struct Connection {
     pub(super) ended: AtomicBool, // Relaxed: number, for `idle_interest`; others load with Acquire.
     /// Length of the shortest body that is better written directly. `u32::MAX` for never.
     through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
-    /// True if the peer takes loans.
-    lends: AtomicBool, // Relaxed: number: both ways to write are correct.
+    /// True if the peer takes loans, as far as the connection has seen.
+    pub(crate) lends: AtomicBool, // Relaxed: number: both ways to write are correct.
     /// True if there is a session that could send. Only a hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
     /// Events that the owner has not seen yet.
@@ -295,11 +295,6 @@ impl Connection {
     /// True if `write_through` is better for a body of `len` bytes. Never true over TCP.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
         len >= self.through_from.load(Relaxed) as usize && !is_disabled(Rule::WriteThrough)
-    }
-
-    /// True if the peer takes loans, as far as the connection has seen.
-    pub(crate) fn lends(&self) -> bool {
-        self.lends.load(Relaxed)
     }
 
     /// Notes the first write to shared memory.

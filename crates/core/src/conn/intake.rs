@@ -162,10 +162,7 @@ impl Intake {
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
             // Without any room, no message would ever come.
-            most_unread: options
-                .policy_settings
-                .most_unread
-                .map_or(most_unread, |limit| limit.clamp(1, most_unread)),
+            most_unread: options.policy_settings.most_unread.unwrap_or(most_unread).clamp(1, most_unread),
             max_msg_size: options.max_msg_size.unwrap_or(u64::MAX),
             takes_subscriptions: kind.takes_subscriptions,
             adopts_loans: options.adopts_loans && !kind.takes_subscriptions,

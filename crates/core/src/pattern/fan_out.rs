@@ -355,7 +355,8 @@ impl FanOut {
         self.matched.retain(|&id| {
             pipes.get_begun(id).is_some_and(|pipe| {
                 let lends = may_lend(body.len()) && pipe.outgoing.lends();
-                let copy = lends.then(|| lendable.get_or_insert_with(|| body.lendable_copy()));
+                let copy =
+                    lends.then(|| lendable.get_or_insert_with(|| Message::lendable_copy(body.as_slice())));
                 let body = copy.and_then(Option::as_mut).unwrap_or(&mut *body);
                 let body = Body::Owned(&mut body.share());
                 pipe.send_or_drop(&mut Part { body, more: part.more, patient: false })

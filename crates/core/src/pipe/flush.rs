@@ -19,6 +19,7 @@ use tautline_io::clock;
 use tautline_io::lending::may_lend;
 use tautline_proto::frame;
 use tautline_queue::FrameWriter;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, lock};
 use tautline_timing::flush::{Decision, Deferred, FULL_BYTES, FlushRule, framed, is_full_write};
 use tautline_timing::{HABIT, ThreadAccount};
@@ -114,7 +115,7 @@ impl Pipe {
         else {
             return Ok(false);
         };
-        let lends = may_lend(body.len()) && connection.lends();
+        let lends = may_lend(body.len()) && connection.lends.load(Relaxed);
         if part.more || out.in_message || !connection.writes_through(body.len()) {
             let flags = if part.more { frame::MORE } else { 0 };
             if !lends || !writer.append_lendable(flags, body)? {

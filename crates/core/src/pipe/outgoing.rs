@@ -12,6 +12,7 @@ use crate::error::NoMemory;
 use std::mem::offset_of;
 use tautline_queue::handoff::chore::Hint;
 use tautline_queue::message::Message;
+use tautline_queue::sync::atomic::Ordering::Relaxed;
 use tautline_queue::sync::{Arc, lock};
 use tautline_queue::{FrameWriter, Log, Progress};
 use tautline_timing::flush::FlushRule;
@@ -121,7 +122,7 @@ impl Outgoing {
 
     /// True if the peer takes loans.
     pub(crate) fn lends(&self) -> bool {
-        matches!(&self.link, Link::Wire(connection) if connection.lends())
+        matches!(&self.link, Link::Wire(connection) if connection.lends.load(Relaxed))
     }
 
     /// Wakes an inproc peer that `send` has not woken.

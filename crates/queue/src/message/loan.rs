@@ -22,21 +22,17 @@ impl Message {
         self.foreign().is_some_and(ForeignBlock::is_lent)
     }
 
-    /// Returns a copy of `bytes` in memory that other processes can read in place. `None` if there
-    /// is no such memory for them.
-    pub(crate) fn try_lendable(bytes: &[u8]) -> Option<Self> {
-        let block = HeapBlock::allocate_from_source(bytes.len())?.as_ptr();
-        let (data, len) = (HeapBlock::data(block), bytes.len());
+    /// Returns a copy of `body` in memory that other processes can read in place. `None` if it lies
+    /// in such memory, or if there is none for it.
+    pub fn lendable_copy(body: &[u8]) -> Option<Self> {
+        if blocks::is_of_source(body.as_ptr()) {
+            return None;
+        }
+        let block = HeapBlock::allocate_from_source(body.len())?.as_ptr();
+        let data = HeapBlock::data(block);
         // SAFETY: a new block of this length.
-        unsafe { data.copy_from_nonoverlapping(bytes.as_ptr(), len) };
-        Some(Message::outside(HEAP, data, len, BodyOwner { heap: block }))
-    }
-
-    /// Returns a copy of the body in memory that other processes can read in place. `None` if the
-    /// body lies in such memory, or if there is none for it.
-    pub fn lendable_copy(&self) -> Option<Self> {
-        let body = self.as_slice();
-        if blocks::is_of_source(body.as_ptr()) { None } else { Message::try_lendable(body) }
+        unsafe { data.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
+        Some(Message::outside(HEAP, data, body.len(), BodyOwner { heap: block }))
     }
 
     /// Makes the body writable for a C program, with or without a copy.

@@ -103,16 +103,16 @@ fn lendable_copies_come_from_the_source_alone() {
     assert!(drained(&mut drain, 3) == [encoded(MORE, &bytes), encoded(0, b"end")].concat());
     drop((writer, drain));
     let mut message = Message::from_slice(b"short");
-    assert!(message.lendable_copy().is_none());
+    assert!(Message::lendable_copy(message.as_slice()).is_none());
     let freed = AtomicUsize::new(0);
     message = foreign(&bytes, &freed);
     let copy = loop {
-        match message.lendable_copy() {
+        match Message::lendable_copy(message.as_slice()) {
             Some(copy) => break copy,
             None => std::thread::yield_now(),
         }
     };
-    assert!(copy.as_slice() == bytes && copy.lendable_copy().is_none());
+    assert!(copy.as_slice() == bytes && Message::lendable_copy(copy.as_slice()).is_none());
     drop(copy);
     drop(message);
     assert_eq!(freed.load(Ordering::SeqCst), 1);
