@@ -419,7 +419,7 @@ static OWN: &[Row] = &[
         0x5441_0011,
         "ZMQ_TAUTLINE_LOANS",
         |o| i32::from(o.adopts_loans),
-        |o, v| flag(v).map(|v| o.adopts_loans = v),
+        |o, v| strict(v).map(|v| o.adopts_loans = v),
     ),
 ];
 

@@ -41,10 +41,25 @@ fn set_int(options: &mut Options, code: i32, value: i32) -> Result<(), Error> {
 }
 
 const MAX_SUBSCRIPTIONS_CODE: i32 = 0x5441_0010;
+const LOANS_CODE: i32 = 0x5441_0011;
 
 /// Options that read back a different value than was set, or that no probe fits. Each has its own
 /// test.
-const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE];
+const SPECIAL: &[i32] =
+    &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE, LOANS_CODE];
+
+#[test]
+fn loans_are_taken_or_not() {
+    let mut options = fresh(SocketType::Pull);
+    assert_eq!(int(&options, LOANS_CODE), 1);
+    for value in [0, 1] {
+        assert_eq!(set_int(&mut options, LOANS_CODE, value), Ok(()));
+        assert_eq!(int(&options, LOANS_CODE), value);
+    }
+    for value in [2, -1] {
+        assert_eq!(set_int(&mut options, LOANS_CODE, value), Err(Error::Invalid));
+    }
+}
 
 #[test]
 fn subscription_limit_is_positive_or_unlimited() {
