@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{bind, handshake, set, test};
+use common::{bind, handshake, recv, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -263,4 +263,24 @@ fn the_limit_is_read_back() {
         assert_eq!(read(&mut socket), -1);
         assert_eq!(socket.set_option(MAX_MULTIPART_SIZE, &[0; 4]), Err(Error::Invalid));
     });
+}
+
+/// The peer ends each session that brings the message. It is dropped then, as libzmq does at the first loss.
+#[test]
+fn refused_message_does_not_stop_those_behind_it() {
+    for endpoint in ["ipc://*", "tcp://127.0.0.1:*"] {
+        test("refused", move |context| {
+            let mut pull = context.socket(SocketType::Pull).unwrap();
+            set_long(&mut pull, MAXMSGSIZE, LIMIT);
+            let endpoint = bind(&mut pull, endpoint);
+            let mut push = context.socket(SocketType::Push).unwrap();
+            set(&mut push, RECONNECT_IVL, 1);
+            push.connect(&endpoint).unwrap();
+            for parts in [1, 3] {
+                send(&mut push, parts, SYSTEM);
+                push.send(b"next", Flags::NONE).unwrap();
+                assert_eq!(recv(&mut pull), b"next");
+            }
+        });
+    }
 }

@@ -194,6 +194,27 @@ impl ByteDrain {
         self.frame = self.message_end;
     }
 
+    /// Returns the number of messages before the one that was taken in part, if there is such a one.
+    pub fn cut(&self) -> Option<u64> {
+        (self.taken.bytes != self.message_end.bytes).then_some(self.messages)
+    }
+
+    /// Called after `rewind`: drops and credits the first message.
+    pub fn drop_first(&mut self) {
+        while self.pending() > 0 {
+            let mut header = [0; frame::MAX_HEADER];
+            let n = self.pending().min(frame::MAX_HEADER as u64) as usize;
+            let mut position = self.frame.position;
+            // SAFETY: `n` published bytes lie behind `frame`, not released.
+            unsafe { position.copy(&mut header[..n]) };
+            let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
+            self.advance(header.header_len as u64 + header.body_len);
+            if header.flags & frame::MORE == 0 {
+                break;
+            }
+        }
+    }
+
     /// Drops and credits all published messages, including a partly taken one. Returns their
     /// number.
     pub fn discard(&mut self) -> u64 {

@@ -100,6 +100,8 @@ pub(crate) struct Pump {
     staged: Vec<u8>,
     /// Number of staged bytes that are written.
     written: usize,
+    /// Number of messages before the last one that the end of a session has cut.
+    cut: Option<u64>,
     /// Limit for the bytes of one write of frames.
     batch: usize,
     /// Number of the session that the stream belongs to.
@@ -135,6 +137,7 @@ impl Pump {
             stage: None,
             staged: Vec::new(),
             written: 0,
+            cut: None,
             batch: batch.map_or(usize::MAX, |bytes| bytes as usize),
             session: 0,
             little_unsent: false,
@@ -178,8 +181,9 @@ impl Pump {
         current
     }
 
-    /// Ends the session. A partly written message is kept as a whole for the next session. If
-    /// `forget` is set, all messages are dropped.
+    /// Ends the session. A partly written message is kept as a whole for the next session. If that
+    /// was the last session, too, it is dropped: the peer may refuse it. If `forget` is set, all
+    /// messages are dropped.
     pub(super) fn close(&mut self, forget: bool) {
         self.say_goodbye();
         self.stream = None;
@@ -190,7 +194,12 @@ impl Pump {
             if forget {
                 drain.discard();
             } else {
+                let cut = drain.cut();
                 drain.rewind();
+                if cut.is_some() && cut == self.cut {
+                    drain.drop_first();
+                }
+                self.cut = cut.or(self.cut);
             }
         }
         if let Some(log) = &mut self.log {

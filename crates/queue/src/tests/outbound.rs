@@ -205,6 +205,28 @@ fn mixed(writer: &mut FrameWriter, freed: &AtomicUsize, big: &[u8]) -> (Vec<u64>
 }
 
 #[test]
+fn first_message_can_be_dropped_after_a_rewind() {
+    let big = body(33_000, 3);
+    for cut in [0, 3, 5, 7, 300, 322, 330, 20_000, 33_336, 33_340, 33_358] {
+        let freed = AtomicUsize::new(0);
+        let (mut writer, mut drain) = outbound();
+        let (boundaries, all) = mixed(&mut writer, &freed, &big);
+        drain.pending();
+        drain.advance(cut as u64);
+        let whole = boundaries.iter().rposition(|&b| b <= cut as u64).unwrap_or(0);
+        let is_cut = boundaries[whole] < cut as u64;
+        assert_eq!(drain.cut().is_some(), is_cut, "cut {cut}");
+        drain.rewind();
+        drain.drop_first();
+        let left = boundaries.get(whole + 1).map_or(all.len(), |&b| b as usize);
+        assert!(pending_bytes(&mut drain) == all[left..], "cut {cut}");
+        assert_eq!(writer.in_flight(), 3_u64.saturating_sub(whole as u64), "cut {cut}");
+        drop((drain, writer));
+        assert_eq!(freed.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[test]
 fn a_rewind_starts_at_the_message_that_was_written_in_part() {
     let big = body(33_000, 3);
     let total = 5 + 2 + 309 + 6 + 5 + 33_009 + 22;
