@@ -194,7 +194,7 @@ impl ByteDrain {
         self.frame = self.message_end;
     }
 
-    /// Returns the number of messages before the one that was taken in part, if there is such a one.
+    /// Returns the number of messages before the one that was taken in part, if there is one.
     pub fn cut(&self) -> Option<u64> {
         (self.taken.bytes != self.message_end.bytes).then_some(self.messages)
     }
