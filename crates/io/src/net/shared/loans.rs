@@ -22,6 +22,7 @@
 mod borrower;
 mod caretaker;
 mod exposure;
+mod lease;
 mod lender;
 mod parted;
 
@@ -40,16 +41,6 @@ const PLACES: usize = 64;
 /// Number of slabs that the reader maps at the same time, at most.
 const SLABS: usize = 32;
 
-/// States of a loan, in the two lowest bits. The others are the generation.
-const FREE: u32 = 0;
-const LENT: u32 = 1;
-const HELD: u32 = 2;
-const RETURNED: u32 = 3;
-
-fn word(generation: u32, state: u32) -> u32 {
-    generation << 2 | state
-}
-
 /// States of a slab, in the three lowest bits. The others are its length, a multiple of 8.
 mod slab_state {
     pub(super) const NONE: u64 = 0;
@@ -67,8 +58,7 @@ mod slab_state {
 /// One loan. Written by the writer before the word is LENT.
 #[repr(C)]
 struct Place {
-    // Relaxed: own, when the writer stores FREE or LENT, which `LoanArea::end` publishes. Look, in
-    // the reader: an exchange decides.
+    /// See `lease`.
     word: AtomicU32,
     // Relaxed: behind `LoanArea::end`.
     slab: AtomicU32,

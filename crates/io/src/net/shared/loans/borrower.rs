@@ -7,10 +7,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use super::super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::{Region, copy_opaquely};
 use super::super::ring::broken;
-use super::{HELD, LENT, LoanArea, PLACES, RETURNED, SLABS, caretaker, exposure, slab_state};
+use super::{LoanArea, PLACES, SLABS, caretaker, exposure, lease, slab_state};
 use crate::children::Use;
 use crate::lending::{self, Count};
 use crate::net::rights::PeerFd;
@@ -177,7 +177,7 @@ impl Drop for HeldPlace {
     fn drop(&mut self) {
         // A forked child has not borrowed it.
         if self.generation == fork::generation() {
-            give_back(self.region.loans(), self.place);
+            lease::give_back(&self.region.loans().places[self.place].word);
         }
     }
 }
@@ -235,11 +235,6 @@ impl std::fmt::Debug for Loan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Loan").field("length", &self.length).finish_non_exhaustive()
     }
-}
-
-/// Returns a body to the writer. Release: the last use of its bytes is over.
-fn give_back(area: &LoanArea, place: usize) {
-    area.places[place].word.fetch_or(RETURNED, Release);
 }
 
 /// The reader's end.
@@ -352,10 +347,7 @@ impl Borrower {
         let Some(next) = self.next.filter(|next| next.at == head) else { return Ok(None) };
         let known = self.slabs.get_mut(next.slab).and_then(Option::as_mut).ok_or_else(broken)?;
         let body = known.body(next.offset, next.length).ok_or_else(broken)?;
-        let word = &region.loans().places[next.place].word;
-        let lent = word.load(Relaxed);
-        // Relaxed: look: after a failure, the stream ends.
-        if lent & 3 != LENT || word.compare_exchange(lent, lent & !3 | HELD, AcqRel, Relaxed).is_err() {
+        if !lease::take(&region.loans().places[next.place].word) {
             return Err(broken());
         }
         self.next = None;
@@ -411,11 +403,7 @@ impl Borrower {
         if self.generation != fork::generation() {
             return;
         }
-        for (at, place) in area.places.iter().enumerate() {
-            if place.word.load(Relaxed) & 3 == LENT {
-                give_back(area, at);
-            }
-        }
+        area.places.iter().for_each(|place| lease::give_back_untaken(&place.word));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::{CAPACITY, copy_opaquely};
-use super::{FREE, LENT, LoanArea, PLACES, RETURNED, SLABS, parted, slab_state, word};
+use super::{LoanArea, PLACES, SLABS, lease, parted, slab_state};
 use crate::fork;
 use crate::lending::{self, Count};
 use crate::net::transfer::{self, Sources};
@@ -109,8 +109,7 @@ impl Lender {
         for (loan, place) in self.loans.iter().zip(&area.places) {
             if let Some(loan) = loan {
                 held += loan.length;
-                // Acquire, as all loads of a word by this end.
-                waiting += if place.word.load(Acquire) & 3 == LENT { loan.length } else { 0 };
+                waiting += if lease::is_untaken(&place.word) { loan.length } else { 0 };
             }
         }
         if waiting > 0 && waiting + length > CAPACITY {
@@ -137,7 +136,7 @@ impl Lender {
         place.at.store(at, Relaxed);
         place.offset.store(lease.offset as u64, Relaxed);
         place.length.store(length as u64, Relaxed);
-        place.word.store(word(self.generations[free], LENT), Relaxed);
+        lease::lend(&place.word, self.generations[free]);
         area.lane[self.end as usize % PLACES].store(free as u8, Relaxed);
         self.end = self.end.wrapping_add(1);
         // Release pairs with the Acquire in `Borrower::look`.
@@ -152,10 +151,7 @@ impl Lender {
     fn take_returned(&mut self, area: &LoanArea) {
         for ((loan, generation), place) in self.loans.iter_mut().zip(&mut self.generations).zip(&area.places)
         {
-            // Acquire: the reader's last use of the bytes precedes its store.
-            if loan.is_some() && place.word.load(Acquire) == word(*generation, RETURNED) {
-                *generation = generation.wrapping_add(1) & (u32::MAX >> 2);
-                place.word.store(word(*generation, FREE), Relaxed);
+            if loan.is_some() && lease::end_returned(&place.word, generation) {
                 *loan = None;
             }
         }

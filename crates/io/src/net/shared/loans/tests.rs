@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
 use super::super::tests::{await_room, read_waiting, ring, switched_pair, watched, would_block};
+use super::lease::{HELD, LENT, RETURNED, word};
 use super::*;
 use crate::children;
 use crate::children::tests::WaitingChild;
@@ -330,7 +331,7 @@ fn lying_reader_harms_only_itself() {
             assert!(written == 0 || written == LEAST);
             give(block);
             for (at, place) in area.places.iter().enumerate() {
-                let lie = [FREE, LENT, HELD, RETURNED][(round as usize + at) % 4];
+                let lie = [0, LENT, HELD, RETURNED][(round as usize + at) % 4];
                 place.word.store(word(round / 100 % 3, lie), SeqCst);
             }
             area.slabs[round as usize % SLABS].store(u64::from(round % 8), SeqCst);
