@@ -3,7 +3,7 @@
 //! A child has a copy of its parent's private memory, but not of memory that the parent shares with
 //! other processes: there it sees later bytes. So a body in shared memory stays as it is while a
 //! child may read it: a child that was forked while the parent had the body, and that has neither
-//! ended nor called exec. [`keep`] delays the end of a body.
+//! ended nor called exec. [`Use::keep`] delays the end of a body.
 //!
 //! Before a fork of a process that has such bodies ([`Use`]), the parent maps a page of new memory
 //! for writing. Only the child keeps this mapping, until it ends or calls exec. The system shows if
