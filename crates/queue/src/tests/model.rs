@@ -136,7 +136,13 @@ fn wire_traffic_with_lost_connections() {
             let mut wire = VecDeque::new();
             let mut ended = false;
             while !ended || drain.pending() > 0 || !wire.is_empty() {
-                ended = ended || matches!(published.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+                while !ended {
+                    match published.try_recv() {
+                        Ok(()) => {}
+                        Err(mpsc::TryRecvError::Empty) => break,
+                        Err(mpsc::TryRecvError::Disconnected) => ended = true,
+                    }
+                }
                 transmit(&mut drain, &mut wire, &mut random);
                 arrive(&mut filler, &mut wire, &mut random);
                 if random.below(50) == 0 {
