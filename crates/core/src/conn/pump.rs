@@ -181,9 +181,9 @@ impl Pump {
         current
     }
 
-    /// Ends the session. A partly written message is kept as a whole for the next session. If that
-    /// was the last session, too, it is dropped: the peer may refuse it. If `forget` is set, all
-    /// messages are dropped.
+    /// Ends the session. A partly written message is kept as a whole for the next session. If two
+    /// sessions in a row end within one message, it is dropped: the peer may refuse it. If `forget`
+    /// is set, all messages are dropped.
     pub(super) fn close(&mut self, forget: bool) {
         self.say_goodbye();
         self.stream = None;

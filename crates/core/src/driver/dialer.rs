@@ -496,8 +496,7 @@ impl Dialer {
         }
     }
 
-    /// Gives up for good. As in libzmq the endpoint keeps its name, so the program may disconnect
-    /// it.
+    /// Gives up for good. As in libzmq, the program may still disconnect the endpoint.
     pub(super) fn stop(self: &Arc<Self>, turn: &mut EventLoop) {
         self.give_up(turn, Phase::Stopped);
     }

@@ -55,7 +55,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Ends what is over. Returns true if there is something left that will end.
+/// Ends returned loans and idle slabs. Returns true if there are others that will end.
 pub(super) fn tidy() -> bool {
     // In a forked child, a thread of the parent may have held the lock.
     let links = LINKS.try_lock().map(|links| links.clone()).unwrap_or_default();

@@ -117,8 +117,7 @@ mod tests {
         body: UnsafeCell<u32>,
     }
 
-    /// # Safety
-    /// The claim of the model: the writer and the reader take turns. Loom reports a violation.
+    // SAFETY: the claim of the model: writer and reader take turns. Loom reports a violation.
     unsafe impl Sync for Shared {}
 
     fn run(rounds: u32, reader: impl Fn(&Shared, u32) + Send + Sync + 'static) {

@@ -100,7 +100,7 @@ impl Borrower {
     }
 }
 
-/// Does nothing with a link, which has no loans.
+/// Has no effect: a link of this build lends no bodies.
 pub(super) fn watch(_: Weak<SharedLink>) {}
 
 /// Drops the writer's end, which has no loans.
