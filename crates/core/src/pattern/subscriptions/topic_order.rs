@@ -34,7 +34,7 @@ impl TopicOrder {
         let mut run: Vec<u32> = slots.range(after).copied().take(count).collect();
         self.upto = run.last().copied();
         self.sorted = run.len() < count || slots.last().copied() == self.upto;
-        run.sort_unstable_by_key(|&slot| topics.topic(slot));
+        run.sort_by_key(|&slot| topics.topic(slot));
         self.runs.push(run.into_iter());
         self.advance(self.runs.len() - 1, slots, topics);
         self.sorted
