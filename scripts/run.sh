@@ -87,13 +87,6 @@ for peer in ${peers[@]+"${peers[@]}"}; do
         step "run: 4 of 5, libzmq with WebSocket" "$out/baseline-ws.log" scripts/libzmq-baseline.sh --ws "$target/baseline"
         libraries+=(--library "ws=$target/baseline/libzmq-ws/lib")
     fi
-    if [ "$peer" = tautline-loans ]; then
-        step "run: 4 of 5, Tautline with loans" "$out/loans.log" cargo build --release -p tautline-libzmq -p tautline-io \
-            --features tautline-io/loans --target-dir "$target/loans"
-        mkdir -p "$out/loans"
-        ln -sfn "$target/loans/release/libzmq.so" "$out/loans/libzmq.so.5"
-        libraries+=(--library "loans=$out/loans")
-    fi
     grep -q '^build *=' "bench/peers/$peer.toml" || continue
     built+=("$peer")
     library=$(sed -n 's/^library *= *"\(.*\)"/\1/p' "bench/peers/$peer.toml")

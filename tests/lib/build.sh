@@ -2,7 +2,6 @@
 # Builds the files that the suites share and prints their folder.
 #
 #   tests/lib/build.sh library     libzmq.so.5 and libzmq.a with TLS and names, as they are released: target/tested
-#   tests/lib/build.sh loans       libzmq.so.5 with the feature loans: target/loans/tested
 #   tests/lib/build.sh module      the native Python module for CPython 3.11 and later: target/tested/lib_native.so
 #   tests/lib/build.sh programs    taut and tautline-bench, unoptimised: target/debug
 #   tests/lib/build.sh crates      the tests of all crates, and these programs
@@ -21,11 +20,6 @@ case $1 in
         mkdir -p "$target/tested"
         ln -sfn libzmq.so "$target/tested/libzmq.so.5"
         echo "$target/tested" ;;
-    loans)
-        [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-libzmq -p tautline-io \
-            --features tautline-libzmq/tls,tautline-libzmq/names,tautline-io/loans --target-dir "$target/loans" >&2
-        ln -sfn libzmq.so "$target/loans/tested/libzmq.so.5"
-        echo "$target/loans/tested" ;;
     module)
         [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-python >&2
         echo "$target/tested" ;;

@@ -40,7 +40,7 @@ pub fn call_in_child(handler: extern "C" fn()) {
 /// Calls the handlers at every fork from now on: before it, after it in the parent (also if it has
 /// failed), and after it in the child, where [`call_in_child`] sets the rules. All three run on the
 /// thread that forks.
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub(crate) fn call_around(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     os::call_around(Some(prepare), Some(parent), child);
 }

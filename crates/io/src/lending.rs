@@ -8,13 +8,14 @@ use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Smallest limit for the size of a lent body.
-pub const LOWEST_LIMIT: usize = 64 * 1024;
+pub const LOWEST_LIMIT: usize = if cfg!(simulated) { 1024 } else { 64 * 1024 };
 /// Smallest body that is lent. Up to 128 KiB, the reader has blocks for bodies in a pool
-/// (`tautline_mem::blocks`), and a copy through the ring is faster.
-pub const DEFAULT_LIMIT: usize = 132 * 1024;
+/// (`tautline_mem::blocks`), and a copy through the ring is faster. Small in a simulation, whose
+/// messages are.
+pub const DEFAULT_LIMIT: usize = if cfg!(simulated) { 2048 } else { 132 * 1024 };
 
-/// True if this build can lend bodies.
-pub const IS_BUILT: bool = cfg!(all(linux_kernel, any(test, feature = "loans")));
+/// True if this system can lend bodies.
+pub const IS_POSSIBLE: bool = cfg!(linux_kernel);
 
 /// Value of `LEAST` once loans are off.
 const OFF: usize = usize::MAX;
@@ -78,7 +79,7 @@ pub(crate) fn add(count: Count, n: u64) {
 }
 
 /// Subtracts from a number.
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub(crate) fn subtract(count: Count, n: u64) {
     NUMBERS[count as usize].fetch_sub(n, Relaxed);
 }
@@ -95,7 +96,7 @@ pub fn lent() -> u64 {
 
 /// Counts a body of at least [`LOWEST_LIMIT`] bytes that is not lent.
 #[cold]
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub(crate) fn count_unsuitable(length: usize) {
     let why = match least() {
         OFF if ENCRYPTS.load(Relaxed) => Count::Encrypted,
@@ -115,7 +116,7 @@ pub fn least() -> usize {
 /// True if a body of `len` bytes may be lent to a peer.
 #[inline]
 pub fn may_lend(len: usize) -> bool {
-    IS_BUILT && len >= least()
+    IS_POSSIBLE && len >= least()
 }
 
 /// True once loans are off.

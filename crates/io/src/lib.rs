@@ -25,7 +25,7 @@
 pub mod barrier;
 #[cfg(feature = "certificates")]
 pub mod certificates;
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 mod children;
 pub mod clock;
 pub mod env;
@@ -42,13 +42,13 @@ pub mod poll;
 pub mod random;
 pub mod reactor;
 pub mod resolve;
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub mod slab;
 pub mod stderr_report;
 pub mod thread;
 pub mod time;
 pub mod timer;
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 mod unload;
 pub mod wake;
 

@@ -17,7 +17,7 @@ mod failure;
 #[cfg_attr(windows, path = "net/identity/none.rs")]
 mod identity;
 mod listener;
-#[cfg(not(all(linux_kernel, any(test, feature = "loans"))))]
+#[cfg(not(linux_kernel))]
 mod no_loan;
 mod option;
 mod options;
@@ -36,7 +36,7 @@ mod unix_path;
 #[cfg_attr(all(unix, not(linux_kernel)), path = "net/os/unix.rs")]
 mod os;
 
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub use crate::slab::is_lent;
 pub use address::{Address, VSOCK_ANY, host_of};
 pub use adopt::{Family, family_of, is_listening, peer_address_of};
@@ -46,11 +46,11 @@ pub use failure::Failure;
 pub use identity::peer_credentials_of;
 pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
-#[cfg(not(all(linux_kernel, any(test, feature = "loans"))))]
+#[cfg(not(linux_kernel))]
 pub use no_loan::is_lent;
 pub use options::StreamOptions;
 pub use shared::Loan;
-#[cfg(all(linux_kernel, any(test, feature = "loans")))]
+#[cfg(linux_kernel)]
 pub(crate) use shared::start_caretaker;
 pub use stream::{Shutdown, Stream, is_loan};
 pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};

@@ -2,10 +2,9 @@
 # Loans: large bodies over ipc that stay in the sender's memory. The programs use only the C interface, which does not show loans. They
 # check every byte of each body, kill processes, and keep messages.
 #
-#   tests/host/loans/run.sh              the library that the suites share, built with loans
+#   tests/host/loans/run.sh              the library that the suites share
 #   tests/host/loans/run.sh --long       a million bodies and a thousand kills of each kind
-#   LIBDIR=DIR tests/host/loans/run.sh   the libzmq.so.5 in DIR. PLAINDIR=DIR is a library without loans, for the comparison of high-water
-#                                        marks.
+#   LIBDIR=DIR tests/host/loans/run.sh   the libzmq.so.5 in DIR
 #
 # Ends with `loans: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -14,9 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 "$root/scripts/need.sh" cargo:cargo gcc:gcc >&2
-libdir=${LIBDIR:-} plaindir=${PLAINDIR:-}
-[[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" loans)
-[[ -n $plaindir ]] || plaindir=$("$root/tests/lib/build.sh" library)
+libdir=${LIBDIR:-}
+[[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" library)
 bodies=6000 kills=40 seeds=(1 2) readers=4 messages=80 length=1000000
 if [[ ${1:-} == --long ]]; then
     # Five readers want more than the budget of all slabs.
@@ -29,19 +27,20 @@ mkdir -p "$work"
 . "$root/tests/lib/check.sh"
 for program in verify kills hoard ways; do
     gcc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -I "$root/include" "$here/bodies.c" "$here/$program.c" -o "$work/$program" -pthread \
-        -L"$plaindir" -l:libzmq.so.5
+        -L"$libdir" -l:libzmq.so.5
 done
 
 # on_loans PROGRAM ARGUMENT...
 on_loans() { LD_LIBRARY_PATH=$libdir "$work/$1" "${@:2}"; }
 
-# Both libraries admit the same number of bodies before EAGAIN, except for the bytes in the ring: a whole body instead of a part.
+# With and without loans, a socket admits the same number of bodies before EAGAIN, except for the bytes in the ring: a whole body in
+# place of a part.
 check_limits() {
     local lengths=(100000 262144 1000000 3000000 8000000) hwm=10 length loans plain
     while read -r length loans <&3 && read -r _ plain <&4; do
         echo "$length bytes: $loans bodies with loans, $plain without"
         [[ $loans -ge $hwm && $loans -ge $((plain - 1)) && $loans -le $((plain + 1)) ]]
-    done 3< <(on_loans hoard limit $hwm "${lengths[@]}") 4< <(LD_LIBRARY_PATH=$plaindir "$work/hoard" limit $hwm "${lengths[@]}")
+    done 3< <(on_loans hoard limit $hwm "${lengths[@]}") 4< <(TAUT_IPC_LOANS=0 on_loans hoard limit $hwm "${lengths[@]}")
 }
 
 # check NAME COMMAND...

@@ -142,7 +142,7 @@ fn loans() -> Option<Loans> {
         return None;
     }
     let mut loans = Loans::default();
-    loans.state = match (lending::IS_BUILT, lending::is_forbidden()) {
+    loans.state = match (lending::IS_POSSIBLE, lending::is_forbidden()) {
         (false, _) => LoanState::Absent,
         (true, false) => LoanState::On,
         (true, true) if lending::is_beside_encryption() => LoanState::Encrypted,

@@ -1,4 +1,4 @@
-//! For builds and systems that do not lend bodies.
+//! For systems that do not lend bodies.
 
 use std::convert::Infallible;
 

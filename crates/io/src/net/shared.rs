@@ -31,7 +31,6 @@ use super::transfer::{self, Sources, Targets};
 use crate::{lending, sys};
 
 mod bell;
-#[cfg_attr(not(any(test, feature = "loans")), path = "shared/loans/none.rs")]
 mod loans;
 mod region;
 mod ring;
@@ -45,7 +44,6 @@ use tautline_mem::sync::simulated as atomic;
 use atomic::AtomicBool;
 use atomic::Ordering::{Acquire, Release};
 pub use loans::Loan;
-#[cfg(any(test, feature = "loans"))]
 pub(crate) use loans::start_caretaker;
 use region::Region;
 pub(super) use ring::LOAN_AHEAD;
@@ -280,7 +278,6 @@ impl SharedLink {
 
     /// Ends loans that the peer has returned, and the use of slabs that the peer gives back. Leaves
     /// out a direction in use, which does the same.
-    #[cfg(any(test, feature = "loans"))]
     pub(super) fn tidy(&self) {
         if let Ok(mut outgoing) = self.outgoing.try_lock()
             && let Some(ring) = &mut outgoing.ring

@@ -384,5 +384,5 @@ impl AsFd for Stream {
 
 /// True for the error of a read that finds a loan, see [`Stream::adopt_loans`].
 pub fn is_loan(error: &io::Error) -> bool {
-    cfg!(any(test, feature = "loans")) && error.raw_os_error() == Some(LOAN_AHEAD)
+    error.raw_os_error() == Some(LOAN_AHEAD)
 }

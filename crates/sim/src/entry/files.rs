@@ -28,8 +28,12 @@ unsafe extern "C" fn mmap(
     let arguments = [at as usize, length, access as usize, flags as usize, fd as usize, offset as usize];
     // SAFETY: the caller's arguments.
     let mapped = unsafe { real_syscall(libc::SYS_mmap, arguments) as *mut c_void };
-    if is_ours && mapped != libc::MAP_FAILED {
-        world::with(|world| world.kernel.mapped.insert(mapped as usize, length));
+    if mapped != libc::MAP_FAILED && (is_ours || flags & libc::MAP_FIXED != 0) {
+        world::with(|world| match is_ours {
+            true => world.kernel.mapped.insert(mapped as usize, length),
+            // Replaces what was mapped here.
+            false => world.kernel.mapped.remove(&(mapped as usize)),
+        });
     }
     mapped
 }

@@ -75,7 +75,6 @@ impl RegionWriter {
     }
 
     /// Ends returned loans, and announces slabs that were given back.
-    #[cfg(any(test, feature = "loans"))]
     pub(super) fn tidy(&mut self) {
         if let Some(lender) = &mut self.lender {
             lender.tidy(self.region.loans());
@@ -227,7 +226,6 @@ impl RegionReader {
     }
 
     /// Ends the use of slabs that the writer has given back.
-    #[cfg(any(test, feature = "loans"))]
     pub(super) fn tidy(&mut self, writer: BorrowedFd<'_>) {
         if let Some(borrower) = &mut self.borrower {
             // An error repeats with the next read.
