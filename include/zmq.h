@@ -580,6 +580,14 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 #define ZMQ_TAUTLINE_IS_LOAN 0x54410012
 
 /*
+ * Tautline only: a property for zmq_msg_set. 1 moves the body to memory that other processes can read in place, so that ipc peers of
+ * this user receive it without a copy. zmq_msg_init_size does the same for a large body once such a peer is connected. Before
+ * that, set the property first and write the body afterwards. -1 with ENOTSUP if loans are off or the body is too short, ENOMEM if
+ * the memory for loans is exhausted. libzmq returns EINVAL.
+ */
+#define ZMQ_TAUTLINE_LOAN 0x54410013
+
+/*
  * Tautline only: counters of a socket, an option for zmq_getsockopt. It needs no monitor and adds no work per message. libzmq
  * returns EINVAL. The length is set to the number of bytes written: later versions may have more counters, earlier ones fewer.
  */

@@ -28,6 +28,8 @@ const SRCFD: c_int = 2;
 const SHARED: c_int = 3;
 /// `ZMQ_TAUTLINE_IS_LOAN`.
 const IS_LOAN: c_int = 0x5441_0012;
+/// `ZMQ_TAUTLINE_LOAN`.
+const LOAN: c_int = 0x5441_0013;
 
 /// Returns the message in a C object. Fault if the object is not initialised.
 ///
@@ -216,10 +218,23 @@ pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) ->
     value.unwrap_or_else(|| fail(Error::Invalid))
 }
 
-/// Returns -1 with EINVAL, because no property can be set.
+/// Sets a property of the message: ZMQ_TAUTLINE_LOAN. -1 with EINVAL for another property or value, with
+/// EFAULT if the object is not a message, with ENOTSUP if loans are off or the body is too short, with
+/// ENOMEM if the memory for loans is exhausted.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
-pub extern "C" fn zmq_msg_set(_object: *mut Message, _property: c_int, _value: c_int) -> c_int {
-    fail(Error::Invalid)
+pub unsafe extern "C" fn zmq_msg_set(object: *mut Message, property: c_int, value: c_int) -> c_int {
+    if (property, value) != (LOAN, 1) {
+        return fail(Error::Invalid);
+    }
+    guard(-1, || {
+        // SAFETY: the caller passes null or 64 bytes.
+        let moved = unsafe { at(object) }.and_then(|message| match message.move_to_loan() {
+            true => Ok(()),
+            false if message::may_be_loan(message.len()) => Err(Error::NoMemory),
+            false => Err(Error::NotSupported),
+        });
+        status(moved)
+    })
 }
 
 /// Returns a property of the peer that sent the message. The text lives as long as the message.

@@ -20,9 +20,16 @@ const TRUST_PEM: i32 = 105;
 /// Bodies until loans have certainly begun: the ends share memory, and know the slab.
 const MANY: u32 = 3000;
 
+/// True if the system can lend: Linux since 5.14.
+fn is_possible() -> bool {
+    let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    lending::IS_POSSIBLE && (numbers.next(), numbers.next()) >= (Some(5), Some(14))
+}
+
 /// Runs a test of this file with the case's name, and these variables.
 fn run(case: &str, variables: &[(&str, &str)]) {
-    if !lending::IS_POSSIBLE {
+    if !is_possible() {
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -38,6 +45,8 @@ fn child() {
     let case = std::env::var("LOANS_CASE").unwrap();
     test("child", move |context| match &*case {
         "lends" => lends(context, 200_000),
+        "asked" => moves_bodies_before_a_peer_exists(context),
+        "not asked" => lends_nothing_that_is_asked_for(),
         "lends nothing" => lends_nothing(&mut pair(context), 200_000),
         "option" => ends(context, |socket| set(socket, CURVE_SERVER, 1)),
         "client's option" => ends(context, |socket| {
@@ -83,6 +92,29 @@ fn lends_nothing(pair: &mut (Socket, Socket), length: usize) {
     assert!((0..300).all(|number| !exchange(pair, number, length)), "a body is lent");
 }
 
+/// A body for which memory was requested before a peer takes loans is lent like the others.
+fn moves_bodies_before_a_peer_exists(context: &Context) {
+    let mut asked = Message::loan(200_000).unwrap();
+    let (before, mut moved) = (asked.as_slice().as_ptr(), Message::from_slice(&[3; 300_000]));
+    assert!(asked.move_to_loan() && moved.move_to_loan());
+    assert_eq!((asked.as_slice().as_ptr(), moved.as_slice()), (before, &[3; 300_000][..]));
+    asked.as_mut_slice().fill(5);
+    let mut short = Message::loan(1000).unwrap();
+    assert!(!short.move_to_loan() && short.as_slice() == [0; 1000]);
+    let mut pair = pair(context);
+    begin(&mut pair, 200_000);
+    for (mut message, byte) in [(asked, 5), (moved, 3)] {
+        let length = message.len();
+        pair.0.send_message(&mut message, Flags::NONE).unwrap();
+        assert!(recv(&mut pair.1) == vec![byte; length]);
+    }
+}
+
+fn lends_nothing_that_is_asked_for() {
+    let mut asked = Message::loan(200_000).unwrap();
+    assert!(!asked.move_to_loan() && asked.as_slice() == [0; 200_000]);
+}
+
 /// `encrypt` applies to another socket. Connections that lend send bytes from then on, and new ones
 /// do not begin to lend.
 fn ends(context: &Context, encrypt: impl Fn(&mut Socket)) {
@@ -107,6 +139,12 @@ fn ends(context: &Context, encrypt: impl Fn(&mut Socket)) {
 fn bodies_of_the_limit_are_lent() {
     run("lends", &[]);
     run("lends", &[("TAUT_IPC_LOANS", "1")]);
+}
+
+#[test]
+fn bodies_are_moved_to_memory_for_loans_on_request() {
+    run("asked", &[]);
+    run("not asked", &[("TAUT_IPC_LOANS", "0")]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ mod unix_path;
 mod os;
 
 #[cfg(linux_kernel)]
-pub use crate::slab::is_lent;
+pub use crate::slab::{is_lent, start as prepare_loans};
 pub use address::{Address, VSOCK_ANY, host_of};
 pub use adopt::{Family, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
@@ -47,7 +47,7 @@ pub use identity::peer_credentials_of;
 pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 #[cfg(not(linux_kernel))]
-pub use no_loan::is_lent;
+pub use no_loan::{is_lent, prepare_loans};
 pub use options::StreamOptions;
 pub use shared::Loan;
 #[cfg(linux_kernel)]

@@ -139,12 +139,12 @@ struct MappedFile {
 static MAPPED: [MappedFile; SLOTS] =
     [const { MappedFile { fd_plus_1: AtomicI32::new(0), length: AtomicUsize::new(0) } }; SLOTS];
 
-/// Makes blocks of the engine come from slabs while a peer takes loans. A block is returned here
+/// Makes blocks of the engine come from slabs while a peer takes loans, or if a program asks. A block is returned here
 /// if it has `least` bytes, so this number is constant.
 static SOURCE: LargeSource = LargeSource {
     least: lending::LOWEST_LIMIT,
-    allocate: |size| match BORROWERS.load(Relaxed) {
-        0 => std::ptr::null_mut(),
+    allocate: |size, asked| match BORROWERS.load(Relaxed) {
+        0 if !asked => std::ptr::null_mut(),
         _ if size - blocks::ALIGN < lending::least() => std::ptr::null_mut(),
         _ => allocate(blocks::ALIGN, size - blocks::ALIGN).map_or(std::ptr::null_mut(), NonNull::as_ptr),
     },

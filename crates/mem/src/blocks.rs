@@ -155,8 +155,8 @@ pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
 pub struct LargeSource {
     /// Smallest size of a block.
     pub least: usize,
-    /// Returns a block of this size, or null.
-    pub allocate: fn(usize) -> *mut u8,
+    /// Returns a block of this size, or null. Gets true if the user asks for a block of the source.
+    pub allocate: fn(usize, bool) -> *mut u8,
     /// True if the address belongs to the source.
     pub owns: fn(*const u8) -> bool,
     /// Gives a block back, which is no longer used.
@@ -175,10 +175,10 @@ fn large_source(size: usize) -> Option<&'static LargeSource> {
     LARGE_SOURCE.get().copied().filter(|source| size >= source.least && Class::of(size) == NONE)
 }
 
-/// Returns a block of at least `size` bytes of the large source. `None` if the source has no memory
-/// for it. `free` with the same size frees it.
-pub fn allocate_from_source(size: usize) -> Option<NonNull<u8>> {
-    large_source(size).and_then(|source| NonNull::new((source.allocate)(size)))
+/// Returns a block of at least `size` bytes of the large source, for a user that asks for it with
+/// `asked`. `None` if the source has no memory for it. `free` with the same size frees it.
+pub fn allocate_from_source(size: usize, asked: bool) -> Option<NonNull<u8>> {
+    large_source(size).and_then(|source| NonNull::new((source.allocate)(size, asked)))
 }
 
 /// True if this address belongs to the large source.
@@ -189,7 +189,7 @@ pub fn is_of_source(address: *const u8) -> bool {
 #[cold]
 #[inline(never)]
 fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
-    if let Some(block) = allocate_from_source(size) {
+    if let Some(block) = allocate_from_source(size, false) {
         return Some(block);
     }
     let layout = layout(size.max(1))?;
@@ -278,7 +278,7 @@ mod tests {
             |address| (MEMORY.load(Relaxed)..MEMORY.load(Relaxed) + SIZE).contains(&address.addr());
         let source = LargeSource {
             least: 100_000,
-            allocate: |_| std::ptr::with_exposed_provenance_mut(MEMORY.load(Relaxed)),
+            allocate: |_, _| std::ptr::with_exposed_provenance_mut(MEMORY.load(Relaxed)),
             owns,
             free: |_| _ = FREED.fetch_add(1, Relaxed),
         };
@@ -289,7 +289,7 @@ mod tests {
             let block = allocate(size);
             assert_eq!(owns(block), from_source, "size {size}");
             assert_eq!(is_of_source(block), from_source);
-            assert_eq!(allocate_from_source(size).is_some(), from_source, "size {size}");
+            assert_eq!(allocate_from_source(size, false).is_some(), from_source, "size {size}");
             let before = FREED.load(Relaxed);
             // SAFETY: just allocated with this size.
             unsafe { free(block, size) };

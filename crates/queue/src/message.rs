@@ -14,6 +14,7 @@
 #![allow(unsafe_code)]
 
 mod loan;
+pub use loan::may_be_loan;
 mod memory;
 mod metadata;
 pub(crate) mod packed;

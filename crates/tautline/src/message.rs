@@ -124,6 +124,23 @@ impl Message {
         Message(core::Message::from_owner(owner))
     }
 
+    /// Creates a message of `size` zeroes to write to, in memory that other processes can read in
+    /// place. `ipc` peers of the same user then receive it without a copy. A short body, or one for
+    /// which there is no such memory, is in ordinary memory.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// let mut frame = tautline::Message::loan(3 * 1920 * 1080)?;
+    /// frame.as_mut_bytes()[0] = 255;
+    /// # Ok(()) }
+    /// ```
+    pub fn loan(size: usize) -> crate::Result<Self> {
+        core::Message::loan(size).map(Message).ok_or(crate::Error::OutOfMemory)
+    }
+
     /// Creates a message with a constant body, which is not copied.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Message(core::Message::from_static(bytes))

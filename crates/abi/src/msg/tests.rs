@@ -192,6 +192,9 @@ fn properties_come_from_the_connection() {
         fails_with(zmq_msg_get(object.raw(), SRCFD), errno::EINVAL);
         fails_with(zmq_msg_get(object.raw(), 99), errno::EINVAL);
         fails_with(zmq_msg_set(object.raw(), MORE, 1), errno::EINVAL);
+        fails_with(zmq_msg_set(object.raw(), LOAN, 0), errno::EINVAL);
+        fails_with(zmq_msg_set(null_mut(), LOAN, 1), errno::EFAULT);
+        fails_with(zmq_msg_set(object.raw(), LOAN, 1), errno::ENOTSUP);
         assert_eq!((gets(&mut object, c"Socket-Type"), errno::last()), (None, errno::EINVAL));
 
         let known = [("Socket-Type", "DEALER"), ("Identity", "me")];

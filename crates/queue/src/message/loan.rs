@@ -2,9 +2,16 @@
 
 use super::memory::{ForeignBlock, HeapBlock};
 use super::{BodyOwner, FOREIGN_SHARED, HEAP, Message};
-use tautline_io::net::Loan;
+use std::ptr::NonNull;
+use tautline_io::lending;
+use tautline_io::net::{self, Loan};
 use tautline_mem::blocks;
 use tautline_mem::reserve::NoMemory;
+
+/// True if a body of `len` bytes may be read in place by other processes.
+pub fn may_be_loan(len: usize) -> bool {
+    lending::may_lend(len)
+}
 
 impl From<Loan> for Message {
     /// A message whose body is in the memory of another process, and is not copied. It can only be
@@ -22,13 +29,46 @@ impl Message {
         self.foreign().is_some_and(ForeignBlock::is_lent)
     }
 
+    /// Returns a message of `len` zeroes, in memory that other processes can read in place. A peer
+    /// that takes loans then receives it without a copy. In ordinary memory if loans are off, or if
+    /// `len` or the memory for loans is too small. `None` if memory is exhausted.
+    pub fn loan(len: usize) -> Option<Self> {
+        let block = net::prepare_loans().then(|| HeapBlock::allocate_from_source(len, true)).flatten();
+        let mut message = match block.map(NonNull::as_ptr) {
+            Some(block) => Message::outside(HEAP, HeapBlock::data(block), len, BodyOwner { heap: block }),
+            // SAFETY: the whole body is written below.
+            None => unsafe { Message::uninit(len) }?,
+        };
+        // SAFETY: a new message of exactly this length, which owns its body.
+        unsafe { message.data_ptr().write_bytes(0, len) };
+        Some(message)
+    }
+
+    /// Moves the body to memory that other processes can read in place, unless it is there. Returns
+    /// false if loans are off, if the body is too short, or if there is no memory for it.
+    pub fn move_to_loan(&mut self) -> bool {
+        if !net::prepare_loans() {
+            return false;
+        }
+        if blocks::is_of_source(self.as_slice().as_ptr()) {
+            return true;
+        }
+        let Some(copy) = Message::copy_to_source(self.as_slice(), true) else { return false };
+        self.replace_body(copy);
+        true
+    }
+
     /// Returns a copy of `body` in memory that other processes can read in place. `None` if it lies
     /// in such memory, or if there is none for it.
     pub fn lendable_copy(body: &[u8]) -> Option<Self> {
         if blocks::is_of_source(body.as_ptr()) {
             return None;
         }
-        let block = HeapBlock::allocate_from_source(body.len())?.as_ptr();
+        Message::copy_to_source(body, false)
+    }
+
+    fn copy_to_source(body: &[u8], asked: bool) -> Option<Self> {
+        let block = HeapBlock::allocate_from_source(body.len(), asked)?.as_ptr();
         let data = HeapBlock::data(block);
         // SAFETY: a new block of this length.
         unsafe { data.copy_from_nonoverlapping(body.as_ptr(), body.len()) };

@@ -77,11 +77,11 @@ impl HeapBlock {
         Some(unsafe { HeapBlock::begin(block, class, len) })
     }
 
-    /// Allocates a block from the source of large blocks. Returns `None` if it has no memory for
-    /// this length.
-    pub(super) fn allocate_from_source(len: usize) -> Option<NonNull<HeapBlock>> {
+    /// Allocates a block from the source of large blocks, for a user that asks for it with `asked`.
+    /// Returns `None` if the source has no memory for this length.
+    pub(super) fn allocate_from_source(len: usize, asked: bool) -> Option<NonNull<HeapBlock>> {
         let size = size_of::<HeapBlock>().checked_add(len)?;
-        let block = blocks::allocate_from_source(size)?;
+        let block = blocks::allocate_from_source(size, asked)?;
         // SAFETY: a new block of this size.
         Some(unsafe { HeapBlock::begin(block, Class::of(size), len) })
     }

@@ -52,7 +52,7 @@ mod source {
     /// A source that has one block of `SIZE` bytes at a time.
     static SOURCE: LargeSource = LargeSource {
         least: 200_000,
-        allocate: |size| {
+        allocate: |size, _| {
             if size > SIZE || USED.swap(1, Ordering::SeqCst) == 1 {
                 return std::ptr::null_mut();
             }
