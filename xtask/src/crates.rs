@@ -57,7 +57,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/testkit", &[]),
-    ("crates/sim", &["tautline", "tautline-core", "tautline-host", "tautline-mem", "tautline-observe"]),
+    (
+        "crates/sim",
+        &["tautline", "tautline-core", "tautline-host", "tautline-io", "tautline-mem", "tautline-observe"],
+    ),
     ("bench/harness", &[]),
     ("xtask", &[]),
     (

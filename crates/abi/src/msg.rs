@@ -218,9 +218,9 @@ pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) ->
     value.unwrap_or_else(|| fail(Error::Invalid))
 }
 
-/// Sets a property of the message: ZMQ_TAUTLINE_LOAN. -1 with EINVAL for another property or value, with
-/// EFAULT if the object is not a message, with ENOTSUP if loans are off or the body is too short, with
-/// ENOMEM if the memory for loans is exhausted.
+/// Sets a property of the message: ZMQ_TAUTLINE_LOAN. -1 with EINVAL for another property or value,
+/// with EFAULT if the object is not a message, with ENOTSUP if loans are off or the body is too
+/// short, with ENOMEM if the memory for loans is exhausted.
 #[cfg_attr(feature = "c-symbols", unsafe(no_mangle))]
 pub unsafe extern "C" fn zmq_msg_set(object: *mut Message, property: c_int, value: c_int) -> c_int {
     if (property, value) != (LOAN, 1) {

@@ -139,8 +139,8 @@ struct MappedFile {
 static MAPPED: [MappedFile; SLOTS] =
     [const { MappedFile { fd_plus_1: AtomicI32::new(0), length: AtomicUsize::new(0) } }; SLOTS];
 
-/// Makes blocks of the engine come from slabs while a peer takes loans, or if a program asks. A block is returned here
-/// if it has `least` bytes, so this number is constant.
+/// Makes blocks of the engine come from slabs while a peer takes loans, or if a program asks. A
+/// block is returned here if it has `least` bytes, so this number is constant.
 static SOURCE: LargeSource = LargeSource {
     least: lending::LOWEST_LIMIT,
     allocate: |size, asked| match BORROWERS.load(Relaxed) {

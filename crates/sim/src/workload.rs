@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use tautline_core::{Context, Error};
 
+use tautline_io::lending::{self, Count};
 use tautline_mem::sync::simulated::{Simulator, set_simulator};
 
 use crate::faults::Faults;
@@ -29,6 +30,7 @@ mod faulty_peers;
 mod greetings;
 mod guarded;
 mod hostile;
+mod lenders;
 mod monitoring;
 mod multicast;
 mod numbered;
@@ -282,6 +284,9 @@ impl Scenario {
         if let Some((false, mapped)) = world::with(|world| (world.has_killed(), world.kernel.mapped.clone()))
         {
             assert!(mapped.is_empty(), "memory is left mapped: {mapped:x?}");
+            let counts = lending::counts();
+            peer::trace(|| format!("loans: {counts:?}"));
+            assert_eq!(counts[Count::Lent as usize], counts[Count::Returned as usize], "loans are left");
         }
     }
 }

@@ -53,7 +53,7 @@ impl Message {
         if blocks::is_of_source(self.as_slice().as_ptr()) {
             return true;
         }
-        let Some(copy) = Message::copy_to_source(self.as_slice(), true) else { return false };
+        let Some(copy) = copy_to_source(self.as_slice(), true) else { return false };
         self.replace_body(copy);
         true
     }
@@ -64,15 +64,7 @@ impl Message {
         if blocks::is_of_source(body.as_ptr()) {
             return None;
         }
-        Message::copy_to_source(body, false)
-    }
-
-    fn copy_to_source(body: &[u8], asked: bool) -> Option<Self> {
-        let block = HeapBlock::allocate_from_source(body.len(), asked)?.as_ptr();
-        let data = HeapBlock::data(block);
-        // SAFETY: a new block of this length.
-        unsafe { data.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
-        Some(Message::outside(HEAP, data, body.len(), BodyOwner { heap: block }))
+        copy_to_source(body, false)
     }
 
     /// Makes the body writable for a C program, with or without a copy.
@@ -83,6 +75,15 @@ impl Message {
     pub fn expose(&mut self) -> Result<(), NoMemory> {
         if self.is_loan() { expose(self) } else { Ok(()) }
     }
+}
+
+/// Returns a copy of `body` in the source of large blocks, if it has memory for it.
+fn copy_to_source(body: &[u8], asked: bool) -> Option<Message> {
+    let block = HeapBlock::allocate_from_source(body.len(), asked)?.as_ptr();
+    let data = HeapBlock::data(block);
+    // SAFETY: a new block of this length.
+    unsafe { data.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
+    Some(Message::outside(HEAP, data, body.len(), BodyOwner { heap: block }))
 }
 
 #[cold]

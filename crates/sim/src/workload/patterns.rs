@@ -18,6 +18,7 @@ use super::faulty_peers::{crash, strangers};
 use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
+use super::lenders::lenders;
 use super::monitoring::{monitored, peers, steered};
 use super::multicast::multicast;
 use super::numbered::numbered;
@@ -39,7 +40,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Scenario, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 61] = [
+pub(super) const ALL: [(&str, Program); 62] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -101,6 +102,7 @@ pub(super) const ALL: [(&str, Program); 61] = [
     ("batches", batches),
     ("tasks", tasks),
     ("farewells", farewells),
+    ("lenders", lenders),
 ];
 
 /// Longest wait of a receiver that cannot know if a message was lost.
