@@ -30,9 +30,7 @@ struct MappedSlab {
     length: usize,
     /// A second mapping, in which pages are copied when they are written. `None` if it cannot be
     /// had.
-    private: OnceLock<Option<NonNull<u8>>>,
-    /// For the second mapping.
-    memory: PeerFd,
+    private: Option<NonNull<u8>>,
 }
 
 // SAFETY: the mapping belongs to this value, on any thread.
@@ -59,7 +57,10 @@ impl MappedSlab {
         match map(raw, length, libc::PROT_READ, libc::MAP_SHARED) {
             Ok(base) => {
                 caretaker::start();
-                Ok(MappedSlab { base, length, private: OnceLock::new(), memory })
+                // No descriptor stays, which a program could close and use for another file.
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                let private = map(raw, length, access, libc::MAP_PRIVATE | libc::MAP_NORESERVE).ok();
+                Ok(MappedSlab { base, length, private })
             }
             Err(error) => {
                 MAPPED.fetch_sub(length, Relaxed);
@@ -70,11 +71,7 @@ impl MappedSlab {
 
     /// Returns the address of the same bytes in the second mapping.
     fn private(&self, body: NonNull<u8>, length: usize) -> Option<NonNull<u8>> {
-        let base = (*self.private.get_or_init(|| {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            map(self.memory.as_fd().as_raw_fd(), self.length, access, libc::MAP_PRIVATE | libc::MAP_NORESERVE)
-                .ok()
-        }))?;
+        let base = self.private?;
         let offset = body.addr().get() - self.base.addr().get();
         // SAFETY: both mappings have the same length.
         let place = unsafe { base.add(offset) };
@@ -123,7 +120,7 @@ impl KnownSlab {
 
 impl Drop for MappedSlab {
     fn drop(&mut self) {
-        for base in [Some(self.base), self.private.get().copied().flatten()].into_iter().flatten() {
+        for base in [Some(self.base), self.private].into_iter().flatten() {
             // SAFETY: the mapping belongs to this value, and no reference to it is left.
             unsafe { libc::munmap(base.as_ptr().cast(), self.length) };
         }

@@ -8,11 +8,9 @@
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::Mutex;
 
 use crate::lending::{self, Count};
 use crate::sys::{check, retry};
@@ -27,35 +25,52 @@ const OF_FILE: u64 = 1 << 61;
 /// MADV_DONTNEED_LOCKED, since Linux 5.18.
 const DONTNEED_LOCKED: libc::c_int = 24;
 
-/// The descriptor of the page map of this process plus 1, with the generation that it belongs to in
-/// the upper half. 0 if there is none. Without a lock, which a thread of a parent may have held.
-static PAGE_MAP: AtomicU64 = AtomicU64::new(0);
+/// The page map of a process, opened by it.
+struct PageMap {
+    /// Never closed: once the program has closed it, its number may belong to another file.
+    file: ManuallyDrop<File>,
+    identity: (u64, u64),
+    generation: u32,
+}
 
-/// Returns the page map of this process.
-fn page_map() -> io::Result<ManuallyDrop<File>> {
-    let generation = u64::from(fork::generation()) << 32;
-    let mut known = PAGE_MAP.load(Acquire);
-    if known & u64::from(u32::MAX) == 0 || known >> 32 != generation >> 32 {
-        let new = File::open("/proc/self/pagemap")?;
-        let word = generation | (new.as_raw_fd() as u64 + 1);
-        known = match PAGE_MAP.compare_exchange(known, word, AcqRel, Acquire) {
-            Ok(_) => {
-                // Open as long as the process.
-                let _ = new.into_raw_fd();
-                word
-            }
-            Err(other) => other,
-        };
+impl PageMap {
+    fn open() -> io::Result<Self> {
+        let file = ManuallyDrop::new(File::open("/proc/self/pagemap")?);
+        Ok(PageMap { identity: identity(&file)?, file, generation: fork::generation() })
     }
-    // SAFETY: open as long as the process, and not closed here.
-    Ok(ManuallyDrop::new(unsafe { File::from_raw_fd((known as u32 - 1) as RawFd) }))
+
+    /// True if the program has not closed the file, and if no fork has come in between.
+    fn is_current(&self) -> bool {
+        self.generation == fork::generation() && identity(&self.file).is_ok_and(|now| now == self.identity)
+    }
+}
+
+/// Returns the device and the inode of a file.
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|attributes| (attributes.dev(), attributes.ino()))
+}
+
+/// The page map of this process, once it was opened.
+static PAGE_MAP: Mutex<Option<PageMap>> = Mutex::new(None);
+
+/// Calls `use_map` with the page map of this process.
+fn with_page_map(use_map: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    // In a forked child, a thread of the parent may have held the lock.
+    let Ok(mut known) = PAGE_MAP.try_lock() else { return use_map(&File::open("/proc/self/pagemap")?) };
+    if !known.as_ref().is_some_and(PageMap::is_current) {
+        *known = Some(PageMap::open()?);
+    }
+    known.as_ref().map_or(Ok(()), |known| use_map(&known.file))
 }
 
 /// Drops the copies of pages between `start` and `start + length`, which is a part of a private
 /// mapping of a file and begins on a page. Fails if the system does not show which pages are
 /// copies.
 pub(super) fn drop_copies(start: NonNull<u8>, length: usize) -> io::Result<()> {
-    let file = page_map()?;
+    with_page_map(|file| drop_copies_by(file, start, length))
+}
+
+fn drop_copies_by(file: &File, start: NonNull<u8>, length: usize) -> io::Result<()> {
     let first = start.addr().get() / slab::PAGE;
     let count = length.div_ceil(slab::PAGE);
     let mut bytes = [0; ENTRIES * 8];

@@ -429,6 +429,37 @@ fn written_bodies_do_not_spoil_later_ones() {
     });
 }
 
+/// A program may close all descriptors and open other files with the same numbers.
+#[test]
+fn exposure_needs_no_descriptor_of_before() {
+    watched("descriptors", || {
+        let _one = one();
+        let (near, far) = switched_pair();
+        far.adopt_loans();
+        let exposed = |at| {
+            let loan = borrow(&near, &far, at, LEAST);
+            let body = loan.expose().unwrap();
+            // SAFETY: the body of the loan, which only this test uses.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(body, LEAST) };
+            assert!(bytes.iter().enumerate().all(|(i, got)| *got == byte(at + i)), "body {at}");
+            bytes.fill(0xFF);
+        };
+        (0..4).for_each(exposed);
+        let zeroes = std::fs::File::open("/dev/zero").unwrap();
+        let mut replaced = 0;
+        for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
+            if std::fs::read_link(entry.path()).is_ok_and(|to| to.ends_with("pagemap")) {
+                let number = entry.file_name().to_str().unwrap().parse().unwrap();
+                // SAFETY: integers. Nothing owns the number that is replaced.
+                assert!(unsafe { libc::dup2(zeroes.as_raw_fd(), number) } >= 0);
+                replaced += 1;
+            }
+        }
+        assert!(replaced > 0, "the page map is open");
+        (4..40).for_each(exposed);
+    });
+}
+
 /// Makes the reader map the slab of a body, and returns the number of its loans.
 fn loans_of(near: &Stream, far: &Stream, len: usize) -> u64 {
     let before = slab::lent();
