@@ -63,6 +63,7 @@ pub use tautline_config::error::Error;
 pub use tautline_config::options::{option_fault, option_name, option_read_fault};
 pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
+pub use tautline_io::lending;
 pub use tautline_io::random::fill as fill_random;
 pub use tautline_mem::reserve::{ReserveAllocator, is_short as is_memory_short};
 pub use tautline_proto::{Secret, SocketType, TlsFault, public_key, z85};

@@ -10,8 +10,9 @@ mod common;
 use common::{bound, connected, recv, set, test};
 use std::process::Command;
 
-use tautline_core::{Context, Flags, Message, Socket, SocketType};
+use tautline_core::{Context, Flags, Message, Socket, SocketType, message};
 use tautline_io::lending;
+use tautline_io::net::is_lent;
 
 const CURVE_SERVER: i32 = 47;
 const CURVE_SECRETKEY: i32 = 49;
@@ -46,6 +47,7 @@ fn child() {
     test("child", move |context| match &*case {
         "lends" => lends(context, 200_000),
         "asked" => moves_bodies_before_a_peer_exists(context),
+        "second reference" => lends_a_second_reference_in_place(context),
         "not asked" => lends_nothing_that_is_asked_for(),
         "lends nothing" => lends_nothing(&mut pair(context), 200_000),
         "option" => ends(context, |socket| set(socket, CURVE_SERVER, 1)),
@@ -110,9 +112,26 @@ fn moves_bodies_before_a_peer_exists(context: &Context) {
     }
 }
 
+/// A body whose memory was requested is lent in place, also if the sender keeps a reference to it.
+fn lends_a_second_reference_in_place(context: &Context) {
+    assert!(message::loan_unfilled(1000).unwrap().as_slice() == [0; 1000]);
+    let mut kept = message::loan_unfilled(200_000).unwrap();
+    kept.as_mut_slice().fill(5);
+    let mut pair = pair(context);
+    let is_in_place = (0..MANY).any(|_| {
+        pair.0.send_message(&mut kept.share(), Flags::NONE).unwrap();
+        let mut received = Message::new();
+        pair.1.recv_message(&mut received, Flags::NONE).unwrap();
+        assert!(received.as_slice() == kept.as_slice());
+        is_lent(kept.as_slice().as_ptr())
+    });
+    assert!(is_in_place, "the body is copied");
+}
+
 fn lends_nothing_that_is_asked_for() {
     let mut asked = Message::loan(200_000).unwrap();
     assert!(!asked.move_to_loan() && asked.as_slice() == [0; 200_000]);
+    assert!(message::loan_unfilled(200_000).unwrap().as_slice() == [0; 200_000]);
 }
 
 /// `encrypt` applies to another socket. Connections that lend send bytes from then on, and new ones
@@ -144,6 +163,7 @@ fn bodies_of_the_limit_are_lent() {
 #[test]
 fn bodies_are_moved_to_memory_for_loans_on_request() {
     run("asked", &[]);
+    run("second reference", &[]);
     run("not asked", &[("TAUT_IPC_LOANS", "0")]);
 }
 

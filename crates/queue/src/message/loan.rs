@@ -2,7 +2,6 @@
 
 use super::memory::{ForeignBlock, HeapBlock};
 use super::{BodyOwner, FOREIGN_SHARED, HEAP, Message};
-use std::ptr::NonNull;
 use tautline_io::lending;
 use tautline_io::net::{self, Loan};
 use tautline_mem::blocks;
@@ -11,6 +10,28 @@ use tautline_mem::reserve::NoMemory;
 /// True if a body of `len` bytes may be read in place by other processes.
 pub fn may_be_loan(len: usize) -> bool {
     lending::may_lend(len)
+}
+
+/// As [`Message::loan`], for a user that writes the whole body. Before that, memory for loans has
+/// bytes of earlier bodies of this process, or zeroes.
+pub fn loan_unfilled(len: usize) -> Option<Message> {
+    allocate_in_source(len).or_else(|| zeroed(len))
+}
+
+/// The memory of slabs is from the system, which fills it with zeroes. So its bytes are always
+/// initialised.
+fn allocate_in_source(len: usize) -> Option<Message> {
+    let is_prepared = net::prepare_loans();
+    let block = is_prepared.then(|| HeapBlock::allocate_from_source(len, true))??.as_ptr();
+    Some(Message::outside(HEAP, HeapBlock::data(block), len, BodyOwner { heap: block }))
+}
+
+fn zeroed(len: usize) -> Option<Message> {
+    // SAFETY: the whole body is written below.
+    let mut message = unsafe { Message::uninit(len) }?;
+    // SAFETY: a new message of exactly this length, which owns its body.
+    unsafe { message.data_ptr().write_bytes(0, len) };
+    Some(message)
 }
 
 impl From<Loan> for Message {
@@ -33,14 +54,8 @@ impl Message {
     /// that takes loans then receives it without a copy. In ordinary memory if loans are off, or if
     /// `len` or the memory for loans is too small. `None` if memory is exhausted.
     pub fn loan(len: usize) -> Option<Self> {
-        let block = net::prepare_loans().then(|| HeapBlock::allocate_from_source(len, true)).flatten();
-        let mut message = match block.map(NonNull::as_ptr) {
-            Some(block) => Message::outside(HEAP, HeapBlock::data(block), len, BodyOwner { heap: block }),
-            // SAFETY: the whole body is written below.
-            None => unsafe { Message::uninit(len) }?,
-        };
-        // SAFETY: a new message of exactly this length, which owns its body.
-        unsafe { message.data_ptr().write_bytes(0, len) };
+        let Some(mut message) = allocate_in_source(len) else { return zeroed(len) };
+        message.as_mut_slice().fill(0);
         Some(message)
     }
 
