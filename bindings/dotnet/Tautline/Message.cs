@@ -44,6 +44,18 @@ namespace Tautline
         {
         }
 
+        /// <summary>Creates a message of a given size with uninitialized bytes, if possible in memory that <c>ipc</c> peers of the
+        /// same user can read in place.</summary>
+        /// <remarks>Write the bytes, then send the message: such a peer receives it without a copy. The message has ordinary memory
+        /// if <see cref="MoveToLoan"/> would return false.</remarks>
+        /// <param name="size">The size in bytes.</param>
+        public static Message Loan(int size)
+        {
+            var message = new Message(size);
+            message.MoveToLoan();
+            return message;
+        }
+
         /// <summary>Frees the memory of an object that was not disposed.</summary>
         ~Message()
         {
@@ -69,6 +81,18 @@ namespace Tautline
                 bool more = Native.zmq_msg_more(Pointer) != 0;
                 GC.KeepAlive(this);
                 return more;
+            }
+        }
+
+        /// <summary>True if the message was received without a copy, and its bytes are in the memory of the sender's process.
+        /// </summary>
+        public bool IsLoan
+        {
+            get
+            {
+                bool loan = Native.zmq_msg_get(Pointer, Native.IsLoan) == 1;
+                GC.KeepAlive(this);
+                return loan;
             }
         }
 
@@ -139,6 +163,17 @@ namespace Tautline
                 throw error;
             }
             GC.KeepAlive(this);
+        }
+
+        /// <summary>Moves the bytes to memory that <c>ipc</c> peers of the same user can read in place, with a copy if they are not
+        /// there. Call it after <see cref="Resize"/>, before the bytes are written.</summary>
+        /// <returns>False if the bytes stay in ordinary memory: loans are off, the message is too short, the memory for loans is
+        /// exhausted, or the library is not Tautline.</returns>
+        public bool MoveToLoan()
+        {
+            bool moved = Native.zmq_msg_set(Pointer, Native.Loan, 1) == 0;
+            GC.KeepAlive(this);
+            return moved;
         }
 
         /// <summary>Copies the bytes.</summary>

@@ -30,6 +30,8 @@ namespace Tautline
         internal const int DontWait = 1;
         internal const int SendMore = 2;
         internal const int MessageSize = 64;
+        internal const int IsLoan = 0x54410012;
+        internal const int Loan = 0x54410013;
 
 #if NET5_0_OR_GREATER
         // These calls only read a few words, so a GC transition would cost more than the call.
@@ -127,6 +129,12 @@ namespace Tautline
 #endif
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_msg_more(IntPtr message);
+
+        [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
+        internal static extern int zmq_msg_get(IntPtr message, int property);
+
+        [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
+        internal static extern int zmq_msg_set(IntPtr message, int property, int value);
 
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern IntPtr zmq_msg_gets(IntPtr message, byte* property);
