@@ -23,6 +23,13 @@ export const capability: Partial<{
 /** A new pair of keys for CURVE, 40 characters of Z85 each. */
 export function curveKeyPair(): { publicKey: string; secretKey: string }
 
+/**
+ * Returns a buffer in memory that ipc peers of the same user can read in place. Its bytes are those of older messages or zeroes: write
+ * all of them, then send the buffer. The body is not copied, and the buffer is empty afterwards. Below 64 KiB and above 1 GiB, and where
+ * JavaScript allows no memory from outside V8, the result is an ordinary buffer.
+ */
+export function loan(size: number): Buffer
+
 /** A part of a received message. Small parts share memory with their neighbours: copy a part that you keep for long. */
 export type Message = Buffer
 
@@ -326,7 +333,8 @@ export interface Writable<
   sendTimeout: number
   /**
    * Sends one part or several. If there is room, the returned promise is already resolved; otherwise it resolves when there is room.
-   * While one send waits, another is rejected with EBUSY.
+   * While one send waits, another is rejected with EBUSY. The sent bytes may change after the promise is resolved. Sending empties
+   * buffers of `loan`.
    */
   send(message: M, ...options: O): Promise<void>
 }

@@ -3,6 +3,7 @@
 
 const { context, Context } = require("./context")
 const { curveKeyPair } = require("./curve")
+const { loan } = require("./loan")
 const { Observer } = require("./observer")
 const { Proxy } = require("./proxy")
 const { Socket } = require("./socket")
@@ -16,6 +17,7 @@ module.exports = {
   capability,
   context,
   curveKeyPair,
+  loan,
   tautlineVersion,
   version,
   Context,

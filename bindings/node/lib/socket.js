@@ -8,6 +8,7 @@
 const { addon, calls, onWaitEnd, runtime } = require("./native")
 const { AGAIN, checkResult, errnoError, makeError, stateError } = require("./errors")
 const contexts = require("./context")
+const { endLoan } = require("./loan")
 const { NOTHING, plainMessage } = require("./messages")
 const options = require("./options")
 
@@ -17,12 +18,16 @@ const SMALL_MAX = 4096
 const LARGE = 1 << 30
 const MORE = 1 << 31
 const LENGTH = LARGE - 1
+// Result of a send: the part is a buffer of `loan`.
+const LENT = 1
 const TOO_LONG = -(2 ** 31)
 // Maximal number of parts in the first batch, and in later ones.
 const FIRST_TABLE = 16
 const TABLE = 1024
 // Number of operations without a wait between two turns of the event loop.
 const PATIENCE = 512
+// A buffer of `loan` counts as this many operations, because Node.js releases its memory in a turn of the event loop.
+const LOAN_PATIENCE = 64
 // Number of consecutive attempts that may fail after a wake-up before the event loop gets a turn.
 const ATTEMPTS = 3
 
@@ -87,6 +92,7 @@ const POLL_INTERVAL = 10
 const NO_SOCKET = 2 ** 32 - 1
 
 const DONE = Promise.resolve()
+const NONE = []
 const END = { value: undefined, done: true }
 
 let pool = Buffer.alloc(0)
@@ -116,6 +122,13 @@ function peer(room, at) {
     at += length
   }
   return peer
+}
+
+// Empties buffers that were sent without a copy. Returns 0.
+function endLoans(parts) {
+  for (const part of parts) endLoan(part)
+  patience -= LOAN_PATIENCE * parts.length
+  return 0
 }
 
 class Socket {
@@ -241,21 +254,28 @@ class Socket {
     if (address !== undefined) {
       const plain = plainMessage(message)
       const bytes = typeof plain === "string" ? Buffer.from(plain) : plain
-      return this.#native.sendAddressed(bytes, address.routingId ?? 0, address.group ?? NOTHING)
+      const result = this.#native.sendAddressed(bytes, address.routingId ?? 0, address.group ?? NOTHING)
+      return result === LENT ? endLoans([bytes]) : result
     }
-    if (message instanceof Uint8Array && !(message.buffer instanceof SharedArrayBuffer)) {
-      return calls.send(this.#number, message, false)
+    if (message instanceof Uint8Array && message.length > 0 && !(message.buffer instanceof SharedArrayBuffer)) {
+      const result = calls.send(this.#number, message, false)
+      return result === LENT ? endLoans([message]) : result
     }
     if (typeof message === "string") return this.#sendText(message, false)
     const plain = plainMessage(message)
-    if (!Array.isArray(plain)) return this.#sendPart(plain, false)
-    const last = plain.length - 1
-    for (let index = 0; index < last; index++) {
-      const result = this.#sendPart(plain[index], true)
-      // Only the first part can fail.
-      if (result !== 0) return result
+    const parts = Array.isArray(plain) ? plain : [plain]
+    // A message may contain a buffer of `loan` several times, so the buffers keep their memory until all parts are sent.
+    let lent = NONE
+    for (let index = 0; index < parts.length; index++) {
+      const result = this.#sendPart(parts[index], index + 1 < parts.length)
+      if (result < 0) {
+        // Only the first part can fail, except for lack of memory.
+        endLoans(lent)
+        return result
+      }
+      if (result === LENT) lent = [...lent, parts[index]]
     }
-    return this.#sendPart(plain[last], false)
+    return endLoans(lent)
   }
 
   #sendPart(part, more) {

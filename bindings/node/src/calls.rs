@@ -54,7 +54,7 @@ impl<'a> Arguments<'a> {
 /// A call on a socket.
 type Call = fn(&Rc<SocketInner>, &Arguments<'_>) -> i32;
 
-/// `send(socket, bytes, more)`: returns 0 or an error.
+/// `send(socket, bytes, more)`: returns 0, an error, or 1 if the part is a buffer of `loan`, which `endLoan` must empty.
 fn send(socket: &Rc<SocketInner>, arguments: &Arguments<'_>) -> i32 {
     let Some(part) = arguments.bytes(1) else { return code(Error::Fault) };
     socket.send(part, arguments.flag(2))

@@ -5,6 +5,7 @@
 //!     │  numbers and byte arrays: 0 or more is a result, less is an errno
 //!  calls.rs      the calls for every message or batch
 //!  socket.rs     one socket: send, receive many, options, endpoints
+//!  loans.rs      buffers that are sent without a copy
 //!  readiness.rs  waiting for a socket: its descriptors in the event loop
 //!  runtime.rs    shared state of the sockets of one JavaScript thread, and the end of the thread
 //!  uv.rs         the functions of libuv that this crate uses
@@ -20,6 +21,7 @@
 mod calls;
 mod context;
 mod errors;
+mod loans;
 mod proxy;
 mod readiness;
 mod runtime;

@@ -13,6 +13,7 @@ use tautline_core as core;
 
 use crate::calls::fast_functions;
 use crate::context;
+use crate::loans::LoanBuffers;
 use crate::socket::SocketInner;
 use crate::uv::{self, Listener, Prepare};
 
@@ -34,6 +35,7 @@ pub(crate) struct Environment {
     senders: RefCell<Vec<Rc<SocketInner>>>,
     turn_end: RefCell<Option<Prepare>>,
     contexts: RefCell<Vec<core::Context>>,
+    pub(crate) loans: LoanBuffers,
     open_handles: Cell<usize>,
     is_main: bool,
     /// The hook of the environment's end. Set from the start of the end until the last handle is closed.
@@ -70,6 +72,7 @@ impl Runtime {
             senders: RefCell::default(),
             turn_end: RefCell::default(),
             contexts: RefCell::default(),
+            loans: LoanBuffers::default(),
             open_handles: Cell::new(0),
             is_main,
             cleanup_hook: Cell::new(ptr::null_mut()),

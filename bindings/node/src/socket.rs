@@ -21,6 +21,8 @@ use crate::typed_arrays;
 const LARGE: u32 = 1 << 30;
 /// Flag in the table of a batch: more parts of the same message follow.
 const MORE: u32 = 1 << 31;
+/// Result of a send: the part is a buffer of `loan`, and was sent without a copy. `end_loan` must follow.
+const LENT: i32 = 1;
 /// Longer parts get separate memory, so that a kept part does not keep a whole chunk.
 const SMALL_MAX: usize = 4096;
 /// A batch ends after the message whose large parts bring their total to this many bytes. The total may exceed it by that message.
@@ -110,7 +112,7 @@ impl NativeSocket {
         self.0.number
     }
 
-    /// Sends a part with a routing id (SERVER, PEER) or a group (RADIO). Returns 0 or an error.
+    /// Sends a part with a routing id (SERVER, PEER) or a group (RADIO). Returns 0, `LENT` or an error.
     #[napi(catch_unwind)]
     pub fn send_addressed(&self, env: Env, part: Unknown<'_>, routing_id: u32, group: Unknown<'_>) -> i32 {
         let (Some(part), Some(group)) =
@@ -118,12 +120,15 @@ impl NativeSocket {
         else {
             return code(Error::Fault);
         };
-        let mut message = Message::from_slice(part);
+        let lent = self.0.shared.loans.message(part);
+        let sent = if lent.is_some() { LENT } else { 0 };
+        let mut message = lent.unwrap_or_else(|| Message::from_slice(part));
         message.set_routing_id(routing_id);
         if !message.set_group(group) {
             return code(Error::Invalid);
         }
-        outcome(self.0.watched.with_socket(|socket| socket.send_message(&mut message, Flags::DONTWAIT)))
+        let result = self.0.watched.with_socket(|socket| socket.send_message(&mut message, Flags::DONTWAIT));
+        result.map_or_else(code, |()| sent)
     }
 
     /// Returns the length of the next large part.
@@ -276,14 +281,19 @@ impl NativeSocket {
 }
 
 impl SocketInner {
-    /// Sends a part. Returns 0 or an error.
+    /// Sends a part. Returns 0, `LENT` or an error.
     pub(crate) fn send(self: &Rc<Self>, part: &[u8], more: bool) -> i32 {
         let flags = if more { Flags(Flags::DONTWAIT.0 | Flags::MORE.0) } else { Flags::DONTWAIT };
-        let sent = self.watched.with_socket(|socket| socket.send(part, flags));
+        let sent = match self.shared.loans.message(part) {
+            None => self.watched.with_socket(|socket| socket.send(part, flags)).map(|()| 0),
+            Some(mut body) => {
+                self.watched.with_socket(|socket| socket.send_message(&mut body, flags)).map(|()| LENT)
+            }
+        };
         if !self.has_sent.replace(true) {
             self.shared.flush_at_turn_end(self);
         }
-        outcome(sent)
+        sent.unwrap_or_else(code)
     }
 
     /// Flushes the socket at the end of the turn.

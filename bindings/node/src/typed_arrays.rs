@@ -50,6 +50,24 @@ pub(crate) fn bytes_mut<'a>(env: sys::napi_env, value: sys::napi_value) -> Optio
     Some(unsafe { std::slice::from_raw_parts_mut(data, len) })
 }
 
+/// Returns the array buffer of a typed array.
+pub(crate) fn memory(env: sys::napi_env, value: sys::napi_value) -> Option<sys::napi_value> {
+    let mut memory = ptr::null_mut();
+    // SAFETY: a value of this environment, and a place to write to. Null means that a result is not wanted.
+    let status = unsafe {
+        sys::napi_get_typedarray_info(
+            env,
+            value,
+            ptr::null_mut(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+            &mut memory,
+            ptr::null_mut(),
+        )
+    };
+    (status == sys::Status::napi_ok && !memory.is_null()).then_some(memory)
+}
+
 /// Returns the numbers of a `Uint32Array` for writing, under the conditions of [`bytes_mut`].
 pub(crate) fn words_mut<'a>(env: sys::napi_env, value: sys::napi_value) -> Option<&'a mut [u32]> {
     let (data, len) = raw_view(env, value, sys::TypedarrayType::uint32_array)?;

@@ -10,6 +10,9 @@ export async function allowed() {
   await push.send(["text", Buffer.from("x"), null, 5, new Uint8Array(3)])
   const endpoint: string | null = push.lastEndpoint
 
+  const body: Buffer = zmq.loan(1024 * 1024)
+  await push.send(["body", body])
+
   const sent: number = push.statistics.messagesSent
 
   const pull = new Pull({ receiveTimeout: 5 })
