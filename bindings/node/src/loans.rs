@@ -13,7 +13,7 @@ use std::rc::Rc;
 use napi::{Env, JsValue, Unknown, sys};
 use napi_derive::napi;
 use tautline_core::lending;
-use tautline_core::message::{Message, loan_unfilled};
+use tautline_core::message::{self, Message};
 
 use crate::runtime::{Environment, Runtime};
 use crate::typed_arrays;
@@ -56,7 +56,7 @@ pub fn loan<'a>(env: Env, runtime: &Runtime, size: u32) -> Option<Unknown<'a>> {
     if size < lending::LOWEST_LIMIT {
         return None;
     }
-    let body = runtime.0.loans.insert(loan_unfilled(size)?)?;
+    let body = runtime.0.loans.insert(message::loan(size)?)?;
     let hint = Rc::into_raw(runtime.0.clone()).cast_mut().cast::<c_void>();
     let mut buffer = ptr::null_mut();
     // SAFETY: the environment of this call, and a place to write to. The message keeps the memory until `release` runs.

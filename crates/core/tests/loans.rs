@@ -96,12 +96,12 @@ fn lends_nothing(pair: &mut (Socket, Socket), length: usize) {
 
 /// A body for which memory was requested before a peer takes loans is lent like the others.
 fn moves_bodies_before_a_peer_exists(context: &Context) {
-    let mut asked = Message::loan(200_000).unwrap();
+    let mut asked = message::loan(200_000).unwrap();
     let (before, mut moved) = (asked.as_slice().as_ptr(), Message::from_slice(&[3; 300_000]));
     assert!(asked.move_to_loan() && moved.move_to_loan());
     assert_eq!((asked.as_slice().as_ptr(), moved.as_slice()), (before, &[3; 300_000][..]));
     asked.as_mut_slice().fill(5);
-    let mut short = Message::loan(1000).unwrap();
+    let mut short = message::loan(1000).unwrap();
     assert!(!short.move_to_loan() && short.as_slice() == [0; 1000]);
     let mut pair = pair(context);
     begin(&mut pair, 200_000);
@@ -114,8 +114,8 @@ fn moves_bodies_before_a_peer_exists(context: &Context) {
 
 /// A body whose memory was requested is lent in place, also if the sender keeps a reference to it.
 fn lends_a_second_reference_in_place(context: &Context) {
-    assert!(message::loan_unfilled(1000).unwrap().as_slice() == [0; 1000]);
-    let mut kept = message::loan_unfilled(200_000).unwrap();
+    assert!(message::loan(1000).unwrap().as_slice() == [0; 1000]);
+    let mut kept = message::loan(200_000).unwrap();
     kept.as_mut_slice().fill(5);
     let mut pair = pair(context);
     let is_in_place = (0..MANY).any(|_| {
@@ -129,9 +129,9 @@ fn lends_a_second_reference_in_place(context: &Context) {
 }
 
 fn lends_nothing_that_is_asked_for() {
-    let mut asked = Message::loan(200_000).unwrap();
+    let mut asked = message::loan(200_000).unwrap();
     assert!(!asked.move_to_loan() && asked.as_slice() == [0; 200_000]);
-    assert!(message::loan_unfilled(200_000).unwrap().as_slice() == [0; 200_000]);
+    assert!(message::loan(200_000).unwrap().as_slice() == [0; 200_000]);
 }
 
 /// `encrypt` applies to another socket. Connections that lend send bytes from then on, and new ones

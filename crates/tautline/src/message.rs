@@ -124,9 +124,10 @@ impl Message {
         Message(core::Message::from_owner(owner))
     }
 
-    /// Creates a message of `size` zeroes to write to, in memory that other processes can read in
+    /// Creates a message of `size` bytes to write to, in memory that other processes can read in
     /// place. `ipc` peers of the same user then receive it without a copy. A short body, or one for
-    /// which there is no such memory, is in ordinary memory.
+    /// which there is no such memory, is in ordinary memory. Its bytes are zeroes, or those of
+    /// earlier bodies of this process.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -138,7 +139,7 @@ impl Message {
     /// # Ok(()) }
     /// ```
     pub fn loan(size: usize) -> crate::Result<Self> {
-        core::Message::loan(size).map(Message).ok_or(crate::Error::OutOfMemory)
+        core::message::loan(size).map(Message).ok_or(crate::Error::OutOfMemory)
     }
 
     /// Creates a message with a constant body, which is not copied.

@@ -12,9 +12,11 @@ pub fn may_be_loan(len: usize) -> bool {
     lending::may_lend(len)
 }
 
-/// As [`Message::loan`], for a user that writes the whole body. Before that, memory for loans has
-/// bytes of earlier bodies of this process, or zeroes.
-pub fn loan_unfilled(len: usize) -> Option<Message> {
+/// Returns a message of `len` bytes, in memory that other processes can read in place. A peer that
+/// takes loans then receives it without a copy. In ordinary memory if loans are off, or if `len` or
+/// the memory for loans is too small. Its bytes are zeroes, or those of earlier bodies of this
+/// process. `None` if memory is exhausted.
+pub fn loan(len: usize) -> Option<Message> {
     allocate_in_source(len).or_else(|| zeroed(len))
 }
 
@@ -48,15 +50,6 @@ impl Message {
     /// True if the body was received without a copy, and is in the memory of another process.
     pub fn is_loan(&self) -> bool {
         self.foreign().is_some_and(ForeignBlock::is_lent)
-    }
-
-    /// Returns a message of `len` zeroes, in memory that other processes can read in place. A peer
-    /// that takes loans then receives it without a copy. In ordinary memory if loans are off, or if
-    /// `len` or the memory for loans is too small. `None` if memory is exhausted.
-    pub fn loan(len: usize) -> Option<Self> {
-        let Some(mut message) = allocate_in_source(len) else { return zeroed(len) };
-        message.as_mut_slice().fill(0);
-        Some(message)
     }
 
     /// Moves the body to memory that other processes can read in place, unless it is there. Returns

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, Message, Socket, SocketType, message};
 
 use super::peer::{LINGER, Peer};
 use super::{Scenario, fork, join, spawn};
@@ -45,7 +45,7 @@ fn body(rng: &mut Rng, number: u32) -> Message {
         0 => Message::from_slice(&bytes),
         1 => Message::from_vec(bytes),
         _ => {
-            let mut message = Message::loan(bytes.len()).unwrap();
+            let mut message = message::loan(bytes.len()).unwrap();
             message.as_mut_slice().copy_from_slice(&bytes);
             message
         }
