@@ -8,17 +8,19 @@ use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::types::{PyBytes, PyDict, PyInt, PyMemoryView, PyString, PyTuple, PyWeakrefReference};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyMemoryView, PyString, PyTuple, PyType, PyWeakrefReference};
 use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
-use tautline_core::{Error, Message};
+use tautline_core::{Error, Message, message};
 
 use crate::buffer::Buffer;
-use crate::{errors, reaper, socket, transfer};
+use crate::{errors, owned, reaper, socket, transfer};
 
-/// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED: the properties that are numbers.
+/// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED.
 const MORE: c_int = 1;
 const SRCFD: c_int = 2;
 const SHARED: c_int = 3;
+/// ZMQ_TAUTLINE_IS_LOAN.
+const IS_LOAN: c_int = 0x5441_0012;
 
 /// A part of a message.
 #[pyclass(subclass, frozen, weakref, module = "tautline_zmq._native")]
@@ -34,6 +36,8 @@ struct State {
     /// True if the body is the memory of an object that does not allow writing, or of the sender or
     /// other receivers of the message.
     read_only: bool,
+    /// True if [`loan`] has made the frame. Its body may be written unless it is in use elsewhere.
+    loan: bool,
     /// The object that the frame was made of.
     data: Option<Py<PyAny>>,
     /// The body as `bytes`, from the first request on.
@@ -42,6 +46,13 @@ struct State {
     view: Option<Py<PyWeakrefReference>>,
     tracker: Option<Py<PyAny>>,
     tracker_event: Option<Py<PyAny>>,
+}
+
+impl State {
+    /// True if a new view must not write to the body.
+    fn is_read_only(&self) -> bool {
+        self.read_only || (self.loan && message::is_in_use(&self.message))
+    }
 }
 
 /// A `MessageTracker` and its event.
@@ -226,6 +237,7 @@ impl Frame {
                 exported: false,
                 more: state.more,
                 read_only: state.read_only,
+                loan: state.loan,
                 data: state.data.as_ref().map(|data| data.clone_ref(py)),
                 bytes: state.bytes.as_ref().map(|bytes| bytes.clone_ref(py)),
                 view: None,
@@ -253,7 +265,8 @@ impl Frame {
         let (data, len, read_only) = {
             let mut state = slf.get().state();
             state.exported = true;
-            (state.message.data_ptr(), isize::try_from(state.message.len())?, c_int::from(state.read_only))
+            let read_only = c_int::from(state.is_read_only());
+            (state.message.data_ptr(), isize::try_from(state.message.len())?, read_only)
         };
         // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame. The
         // body stays at its address while the frame lives: the frame itself does not move, and the
@@ -272,11 +285,14 @@ impl Frame {
     #[getter]
     fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let known = slf.get().state().view.as_ref().map(|view| view.clone_ref(py));
+        let (known, read_only) = {
+            let state = slf.get().state();
+            (state.view.as_ref().map(|view| view.clone_ref(py)), state.is_read_only())
+        };
         if let Some(view) = known
             && let Some(view) = pyo3::types::PyWeakrefMethods::upgrade(view.bind(py))
             // A released view has no attributes.
-            && view.getattr(intern!(py, "nbytes")).is_ok()
+            && view.getattr(intern!(py, "readonly")).is_ok_and(|known| known.is_truthy().ok() == Some(read_only))
         {
             return Ok(view);
         }
@@ -352,6 +368,7 @@ impl Frame {
                 match option {
                     MORE => Some(c_int::from(state.message.more())),
                     SHARED => Some(c_int::from(state.message.is_shared())),
+                    IS_LOAN => Some(c_int::from(state.message.is_loan())),
                     SRCFD => state.message.metadata().and_then(|metadata| metadata.source_fd()),
                     _ => None,
                 }
@@ -386,4 +403,20 @@ impl Frame {
             _ => Err(PyTypeError::new_err("an integer is required")),
         }
     }
+}
+
+/// Returns a frame of the class `kind` with `size` zeroes, in memory that other processes can read in
+/// place, if there is any. It may be written until it is sent.
+#[pyfunction]
+#[pyo3(signature = (kind, size, /))]
+pub(crate) fn loan<'py>(kind: &Bound<'py, PyType>, size: i64) -> PyResult<Bound<'py, PyAny>> {
+    let py = kind.py();
+    let size = owned::count("size", size)?;
+    let make = || message::loan(size);
+    let made = if size > transfer::LARGE { py.detach(make) } else { make() };
+    let message = made.ok_or_else(|| errors::exception(py, Error::NoMemory))?;
+    let object = kind.call0()?;
+    let state = State { message, loan: true, ..State::default() };
+    object.cast::<Frame>()?.get().replace(state)?;
+    Ok(object)
 }

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use tautline_abi::zmq_ctx_set_ext;
 
 use crate::context::Context;
-use crate::errors;
+use crate::{errors, frame};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(set_context_text, module)?)
+    module.add_function(wrap_pyfunction!(set_context_text, module)?)?;
+    module.add_function(wrap_pyfunction!(frame::loan, module)?)
 }
 
 /// Sets an option of a context to a text, zmq_ctx_set_ext(3).

@@ -14,7 +14,7 @@
 #![allow(unsafe_code)]
 
 mod loan;
-pub use loan::{loan, may_be_loan};
+pub use loan::{is_in_use, loan, may_be_loan};
 mod memory;
 mod metadata;
 pub(crate) mod packed;

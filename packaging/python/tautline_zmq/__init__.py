@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tautline_zmq._frame import Frame
+    from tautline_zmq._frame import Frame, loan
     from tautline_zmq._info import features, library_version
     from tautline_zmq.constants import (
         CHANNEL,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         DGRAM,
         DISH,
         DONTWAIT,
+        FrameProperty,
         GATHER,
         Mechanism,
         MonitorEvent,
@@ -106,6 +107,7 @@ __all__ = [
     "Error",
     "Event",
     "Frame",
+    "FrameProperty",
     "GATHER",
     "HostUnreachable",
     "InvalidArgument",
@@ -152,6 +154,7 @@ __all__ = [
     "features",
     "install",
     "library_version",
+    "loan",
     "plain_client",
     "proxy",
     "version",

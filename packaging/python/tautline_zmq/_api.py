@@ -10,7 +10,7 @@ except ImportError as error:
         "Only its library for pyzmq can be used."
     ) from None
 
-from tautline_zmq._frame import Frame as Frame
+from tautline_zmq._frame import Frame as Frame, loan as loan
 from tautline_zmq._info import features as features, library_version as library_version
 from tautline_zmq.constants import (
     CHANNEL as CHANNEL,
@@ -20,6 +20,7 @@ from tautline_zmq.constants import (
     DGRAM as DGRAM,
     DISH as DISH,
     DONTWAIT as DONTWAIT,
+    FrameProperty as FrameProperty,
     GATHER as GATHER,
     Mechanism as Mechanism,
     MonitorEvent as MonitorEvent,

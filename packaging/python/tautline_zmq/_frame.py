@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
-from tautline_zmq import _native
+from tautline_zmq import _native, errors
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Frame"]
+__all__ = ["Frame", "loan"]
 
 
 class Frame(_native.Frame):
@@ -79,6 +79,26 @@ class Frame(_native.Frame):
 
             return _restore, (pickle.PickleBuffer(self),)
         return _restore, (bytes(memoryview(self)),)
+
+
+def loan(size: int) -> Frame:
+    """Returns a frame of `size` zero bytes for the program to fill: `memoryview`, `numpy.frombuffer` and the like can write to it.
+
+    The memory is such that `send(frame)` needs no copy over ipc to another process of the same user, if the body is
+    large enough, and an ordinary one otherwise. After a `send`, do not write to the frame, because receivers would see
+    it. New views are read-only at least as long as the body is queued or a receiver uses it. Older views stay writable.
+
+    Create a context first, because it reads TAUT_IPC_LOANS. In pyzmq on the native backend, `tautline_zmq.backend.loan`
+    returns a `zmq.Frame`. Raises ValueError if `size` is negative, and an `Error` with ENOMEM without memory.
+    """
+    try:
+        frame: Frame = _native.loan(Frame, size)
+    except Exception as error:
+        number = errors.number_of(error)
+        if number is None:
+            raise
+        raise errors.made(number, f"loan of {size} bytes") from None
+    return frame
 
 
 def _restore(body: Buffer) -> Frame:

@@ -12,6 +12,7 @@ __all__ = [
     "DGRAM",
     "DISH",
     "DONTWAIT",
+    "FrameProperty",
     "GATHER",
     "Mechanism",
     "MonitorEvent",
@@ -149,6 +150,16 @@ class MonitorEvent(IntFlag):
     NAME = 0x20000000
     """The endpoints of a name have changed, or its resolver fails."""
     ALL = 0x3000FFFF
+
+
+class FrameProperty(IntEnum):
+    """Numbers of the properties of a message part, for `Frame.get`."""
+
+    MORE = 1
+    SRCFD = 2
+    SHARED = 3
+    TAUTLINE_IS_LOAN = 0x54410012
+    """1 if the part was received without a copy, in the memory of the sender."""
 
 
 class ContextOption(IntEnum):

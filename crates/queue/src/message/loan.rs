@@ -36,6 +36,12 @@ fn zeroed(len: usize) -> Option<Message> {
     Some(message)
 }
 
+/// True if a program must not write to the body: another message refers to it, also one that is
+/// queued, or another process reads it.
+pub fn is_in_use(message: &Message) -> bool {
+    !message.is_unique()
+}
+
 impl From<Loan> for Message {
     /// A message whose body is in the memory of another process, and is not copied. It can only be
     /// read until [`Message::expose`].

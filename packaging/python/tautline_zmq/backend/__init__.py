@@ -4,6 +4,7 @@
 functions. Programs that use pyzmq's C interface (`cimport zmq`) need pyzmq's own backend.
 """
 
+from tautline_zmq import _native
 from tautline_zmq._native import (
     IPC_PATH_MAX_LEN,
     curve_keypair,
@@ -31,6 +32,15 @@ def device(device_type, frontend, backend):
     return proxy(frontend, backend)
 
 
+def loan(size):
+    """Returns a `zmq.Frame` of `size` zero bytes for the program to fill; see `tautline_zmq.loan`."""
+    import zmq
+
+    if not issubclass(zmq.Frame, _native.Frame):
+        raise RuntimeError("pyzmq does not run on the native backend: set PYZMQ_BACKEND=tautline_zmq.backend")
+    return _native.loan(zmq.Frame, size)
+
+
 __all__ = [
     "IPC_PATH_MAX_LEN",
     "PYZMQ_DRAFT_API",
@@ -42,6 +52,7 @@ __all__ = [
     "curve_public",
     "device",
     "has",
+    "loan",
     "monitored_queue",
     "proxy",
     "proxy_steerable",
