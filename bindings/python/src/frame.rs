@@ -13,7 +13,7 @@ use pyo3::{IntoPyObjectExt, PyTraverseError, ffi};
 use tautline_core::{Error, Message, message};
 
 use crate::buffer::Buffer;
-use crate::{errors, owned, reaper, socket, transfer};
+use crate::{dlpack, errors, owned, reaper, socket, transfer};
 
 /// ZMQ_MORE, ZMQ_SRCFD and ZMQ_SHARED.
 const MORE: c_int = 1;
@@ -53,6 +53,21 @@ impl State {
     fn is_read_only(&self) -> bool {
         self.read_only || (self.loan && message::is_in_use(&self.message))
     }
+
+    /// Marks the body as used by Python, and returns it.
+    fn export(&mut self) -> Body {
+        self.exported = true;
+        Body { data: self.message.data_ptr(), len: self.message.len(), read_only: self.is_read_only() }
+    }
+}
+
+/// The body of a frame, which stays at its address while the frame lives: the frame itself does not
+/// move, and the mark `exported` keeps the message from being replaced. `share`, the only other
+/// change of the message, leaves the body where it is.
+pub(crate) struct Body {
+    pub(crate) data: *mut u8,
+    pub(crate) len: usize,
+    pub(crate) read_only: bool,
 }
 
 /// A `MessageTracker` and its event.
@@ -137,6 +152,14 @@ impl Frame {
             }
         }
         Ok(Frame(Mutex::new(state)))
+    }
+
+    /// Returns a frame of the plain class with a copy of the body.
+    fn copied(&self, py: Python<'_>) -> PyResult<Frame> {
+        let message = self.state().message.share();
+        let copied = py.detach(|| Message::try_from_slice(message.as_slice()));
+        let message = copied.ok_or_else(|| errors::exception(py, Error::NoMemory))?;
+        Ok(Frame(Mutex::new(State { message, ..State::default() })))
     }
 
     /// Returns a second message with the same body, and the tracker of the frame.
@@ -262,19 +285,41 @@ impl Frame {
         if view.is_null() {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
-        let (data, len, read_only) = {
-            let mut state = slf.get().state();
-            state.exported = true;
-            let read_only = c_int::from(state.is_read_only());
-            (state.message.data_ptr(), isize::try_from(state.message.len())?, read_only)
-        };
-        // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame. The
-        // body stays at its address while the frame lives: the frame itself does not move, and the
-        // mark `exported` keeps the message from being replaced. `share`, the only other change of
-        // the message, leaves the body where it is.
+        let Body { data, len, read_only } = slf.get().state().export();
+        let (len, read_only) = (isize::try_from(len)?, c_int::from(read_only));
+        // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame, so the
+        // body stays where it is.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data.cast(), len, read_only, flags) };
         if filled < 0 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
+    }
+
+    /// Returns the body as a tensor of bytes. Its arguments are those of the array API.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, Self>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if stream.is_some() {
+            return Err(PyBufferError::new_err("a frame has no stream"));
+        }
+        if dl_device.is_some_and(|device| device != dlpack::CPU) {
+            return Err(PyBufferError::new_err("a frame is only on the CPU"));
+        }
+        let py = slf.py();
+        let owner = match copy {
+            Some(true) => Bound::new(py, slf.get().copied(py)?)?,
+            _ => slf.clone(),
+        };
+        let body = owner.get().state().export();
+        dlpack::capsule(owner, body, max_version.is_some_and(|version| version >= (1, 0)), copy == Some(true))
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        dlpack::CPU
     }
 
     fn __len__(&self) -> usize {

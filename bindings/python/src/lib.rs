@@ -13,6 +13,7 @@
 //!  native_*.rs   sockets of tautline_zmq, for programs without pyzmq
 //!  burst.rs      calls of zmq.asyncio that complete at once
 //!  turns.rs      fairness of asynchronous sockets
+//!  dlpack.rs     a frame as a tensor of bytes
 //!  owned.rs      values of the crate `tautline`: replay.rs, topics.rs, access.rs
 //!  enter.rs      one caller at a time inside a socket, and the interpreter lock
 //!  buffer.rs     memory of Python objects   reaper.rs     memory that the engine has released
@@ -45,6 +46,7 @@ mod batch;
 mod buffer;
 mod burst;
 mod context;
+mod dlpack;
 mod draft;
 mod enter;
 mod errors;

@@ -149,7 +149,7 @@ def check(frame):
     is_loan = frame.get(FrameProperty.TAUTLINE_IS_LOAN)
     assert view.readonly == bool(is_loan)
     if numpy is not None:
-        array = numpy.frombuffer(frame, dtype=numpy.uint8)
+        array = numpy.from_dlpack(frame)
         assert array.flags.writeable != bool(is_loan) and (array[4:] == number % 251).all()
     return number
 with Context() as context, context.socket(PAIR) as socket:

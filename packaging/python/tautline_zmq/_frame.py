@@ -17,7 +17,7 @@ class Frame(_native.Frame):
     """A received message part, with the buffer protocol: `memoryview(frame)`, `numpy.frombuffer(frame)`, `bytes(frame)`.
 
     The body is freed when the last view of it is gone. `send(frame)` sends it again without a copy. Pickle protocol 5
-    hands it out of band, with `buffer_callback`.
+    hands it out of band, with `buffer_callback`. `numpy.from_dlpack(frame)` and others read it as a tensor of bytes.
     """
 
     __slots__ = ()

@@ -56,6 +56,20 @@ class Frame:
     ) -> None: ...
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Optional[Any] = None,
+        max_version: Optional[Tuple[int, int]] = None,
+        dl_device: Optional[Tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any:
+        """A capsule with the body as a one-dimensional tensor of uint8 on the CPU; see DLPack.
+
+        Raises BufferError for a stream, for another device, and for a read-only body unless `copy` is true or
+        `max_version` is (1, 0) or higher.
+        """
+    def __dlpack_device__(self) -> Tuple[int, int]: ...
     def get(self, option: Union[int, str]) -> Any: ...
     def set(self, option: str, value: Union[int, str]) -> None: ...
     @property
