@@ -450,7 +450,7 @@ impl Frame {
     }
 }
 
-/// Returns a frame of the class `kind` with `size` zeroes, in memory that other processes can read in
+/// Returns a frame of the class `kind` with `size` bytes, in memory that other processes can read in
 /// place, if there is any. It may be written until it is sent.
 #[pyfunction]
 #[pyo3(signature = (kind, size, /))]

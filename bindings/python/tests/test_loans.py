@@ -21,10 +21,10 @@ CAN_LEND = sys.platform == "linux" and tuple(map(int, os.uname().release.split("
 
 
 class LoanTest(SyncTest):
-    def test_frame_is_zeroed_and_writable(self):
+    def test_frame_has_the_size_and_is_writable(self):
         for size in SIZES:
             frame = loan(size)
-            self.assertEqual((type(frame), len(frame), frame), (Frame, size, bytes(size)))
+            self.assertEqual((type(frame), len(frame)), (Frame, size))
             for view in (frame.buffer, memoryview(frame)):
                 self.assertFalse(view.readonly)
                 view[:] = b"x" * size

@@ -82,12 +82,12 @@ class Frame(_native.Frame):
 
 
 def loan(size: int) -> Frame:
-    """Returns a frame of `size` zero bytes for the program to fill: `memoryview`, `numpy.frombuffer` and the like can write to it.
+    """Returns a frame of `size` bytes for the program to fill: `memoryview`, `numpy.frombuffer` and the like can write to it.
 
-    The memory is such that `send(frame)` needs no copy over ipc to another process of the same user, if the body is
-    large enough, and an ordinary one otherwise. After a `send`, do not write to the frame, because receivers would see
-    it. New views are read-only at least as long as the body is queued or a receiver uses it. Older views stay writable.
-    Once `memoryview(frame).readonly` is false again, the program may fill and send the frame again.
+    Its bytes are zeroes, or those of earlier bodies of this process. `send(frame)` needs no copy over ipc to another
+    process of the same user, if the body is large enough. After a `send`, do not write to the frame, because receivers
+    would see it. New views are read-only at least as long as the body is queued or a receiver uses it. Older views stay
+    writable. Once `memoryview(frame).readonly` is false again, the program may fill and send the frame again.
 
     Create a context first, because it reads TAUT_IPC_LOANS. In pyzmq on the native backend, `tautline_zmq.backend.loan`
     returns a `zmq.Frame`. Raises ValueError if `size` is negative, and an `Error` with ENOMEM without memory.

@@ -33,7 +33,7 @@ def device(device_type, frontend, backend):
 
 
 def loan(size):
-    """Returns a `zmq.Frame` of `size` zero bytes for the program to fill; see `tautline_zmq.loan`."""
+    """Returns a `zmq.Frame` of `size` bytes for the program to fill; see `tautline_zmq.loan`."""
     import zmq
 
     if not issubclass(zmq.Frame, _native.Frame):
