@@ -33,8 +33,8 @@ struct State {
     /// True if Python has, or had, an address of the message's body. The body then stays.
     exported: bool,
     more: bool,
-    /// True if the body is the memory of an object that does not allow writing, or of the sender or
-    /// other receivers of the message.
+    /// True if the body is the memory of an object that does not allow writing, or of a sender in
+    /// this process, or of other receivers of the message.
     read_only: bool,
     /// True if [`loan`] has made the frame. Its body may be written unless it is in use elsewhere.
     loan: bool,
@@ -54,10 +54,12 @@ impl State {
         self.read_only || (self.loan && message::is_in_use(&self.message))
     }
 
-    /// Marks the body as used by Python, and returns it.
-    fn export(&mut self) -> Body {
+    /// Marks the body as used by Python, and returns it. A received loan becomes writable memory of
+    /// this process: programs may write to what they have received.
+    fn export(&mut self) -> Result<Body, Error> {
+        self.message.expose().map_err(|_| Error::NoMemory)?;
         self.exported = true;
-        Body { data: self.message.data_ptr(), len: self.message.len(), read_only: self.is_read_only() }
+        Ok(Body { data: self.message.data_ptr(), len: self.message.len(), read_only: self.is_read_only() })
     }
 }
 
@@ -175,8 +177,8 @@ impl Frame {
             return Err(PyBufferError::new_err("the frame is in use"));
         }
         state.more = message.more();
-        // The memory of the sender, or of other receivers.
-        state.read_only = message.is_foreign() || message.is_shared();
+        // The memory of a sender in this process, or of other receivers.
+        state.read_only = message.is_foreign() && !message.is_loan() || message.is_shared();
         state.message = message;
         Ok(())
     }
@@ -285,7 +287,8 @@ impl Frame {
         if view.is_null() {
             return Err(PyBufferError::new_err("there is no view to fill"));
         }
-        let Body { data, len, read_only } = slf.get().state().export();
+        let body = slf.get().state().export();
+        let Body { data, len, read_only } = body.map_err(|error| errors::exception(slf.py(), error))?;
         let (len, read_only) = (isize::try_from(len)?, c_int::from(read_only));
         // SAFETY: `view` is valid, guaranteed by the caller. It keeps a reference to the frame, so the
         // body stays where it is.
@@ -315,6 +318,7 @@ impl Frame {
             _ => slf.clone(),
         };
         let body = owner.get().state().export();
+        let body = body.map_err(|error| errors::exception(py, error))?;
         dlpack::capsule(owner, body, max_version.is_some_and(|version| version >= (1, 0)), copy == Some(true))
     }
 
