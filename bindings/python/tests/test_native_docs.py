@@ -51,7 +51,13 @@ class DocsTest(unittest.TestCase):
         # The port of the page may be in use.
         service = service.replace("127.0.0.1:5599", "127.0.0.1:*")
         command = [sys.executable, "-c", service]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT) as process:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+
+        # A shell lets background jobs ignore SIGINT, and the service would inherit that.
+        def heed():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        with subprocess.Popen(command, **pipes, env=ENVIRONMENT, preexec_fn=heed) as process:
             try:
                 endpoint = process.stdout.readline().split()[1]
                 self.check_malformed_messages(endpoint)
