@@ -92,7 +92,11 @@ class Environment:
 
     def run(self, *arguments, **variables):
         environment = {**os.environ, **variables}
-        return subprocess.run([self.python, *arguments], env=environment, cwd=WORK, capture_output=True, text=True, timeout=WATCHDOG)
+        try:
+            return subprocess.run([self.python, *arguments], env=environment, cwd=WORK, capture_output=True, text=True, timeout=WATCHDOG)
+        except subprocess.TimeoutExpired as error:
+            said = "".join(text.decode(errors="replace") for text in (error.stdout, error.stderr) if text)
+            raise AssertionError(f"{arguments} did not end within {WATCHDOG} s, and said: {said[-2000:]}") from None
 
     def command(self, *arguments, **variables):
         return self.run("-m", "tautline_zmq", *arguments, **variables)
