@@ -239,8 +239,16 @@ fn a_wait_for_peers_makes_way_for_a_connect() {
     let pair = shared_pair();
     let client = pair.push;
     let mut entered = client.enter().unwrap();
-    let waiter =
-        std::thread::spawn(move || client.enter().unwrap().wait_by_option(WAIT_PEERS, &2_i32.to_ne_bytes()));
+    let waiter = std::thread::spawn(move || {
+        // The socket is busy during the connect.
+        let mut entered = loop {
+            match client.enter() {
+                Err(Refusal::Busy) => std::thread::yield_now(),
+                entered => break entered.unwrap(),
+            }
+        };
+        entered.wait_by_option(WAIT_PEERS, &2_i32.to_ne_bytes())
+    });
     // SAFETY: a context.
     let other = unsafe { SocketHandle::open(pair.context, SocketType::Server.code().into()) }.unwrap();
     other.enter().unwrap().bind("inproc://other").unwrap();
