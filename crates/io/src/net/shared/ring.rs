@@ -157,10 +157,8 @@ impl RegionWriter {
     unsafe fn lend(&mut self, reader: Option<BorrowedFd<'_>>, body: *const u8, length: usize) -> Outcome {
         match (&mut self.lender, reader) {
             (Some(lender), Some(reader)) if length >= lending::LOWEST_LIMIT => {
-                // The reader must know the bytes before a loan. Release as in `publish`.
-                self.region.header().tail.0.store(self.tail, Release);
                 // SAFETY: the caller's promise.
-                unsafe { lender.lend(self.region.loans(), reader, self.tail, body, length) }
+                unsafe { lender.lend(&self.region, reader, self.tail, body, length) }
             }
             _ => Outcome::Copy,
         }

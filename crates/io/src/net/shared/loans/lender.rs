@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
-use super::super::region::{CAPACITY, copy_opaquely};
+use super::super::region::{CAPACITY, Region, copy_opaquely};
 use super::{LoanArea, PLACES, SLABS, lease, parted, slab_state};
 use crate::fork;
 use crate::lending::{self, Count};
@@ -86,19 +86,21 @@ impl Lender {
         })
     }
 
-    /// Lends the body of `length` bytes at position `at` of the stream. A body that is not in a
-    /// slab is first copied to one. `reader` is a socket of the reader, which takes descriptors.
+    /// Lends the body of `length` bytes at position `at` of the stream, after which it shows the
+    /// reader all bytes before. A body that is not in a slab is first copied to one. `reader` is a
+    /// socket of the reader, which takes descriptors.
     ///
     /// # Safety
     /// `body` must be valid for reads of `length` bytes.
     pub(in super::super) unsafe fn lend(
         &mut self,
-        area: &LoanArea,
+        region: &Region,
         reader: BorrowedFd<'_>,
         at: u64,
         body: *const u8,
         length: usize,
     ) -> Outcome {
+        let area = region.loans();
         if !lending::may_lend(length) {
             lending::count_unsuitable(length);
             return Outcome::Copy;
@@ -139,6 +141,9 @@ impl Lender {
         lease::lend(&place.word, self.generations[free]);
         area.lane[self.end as usize % PLACES].store(free as u8, Relaxed);
         self.end = self.end.wrapping_add(1);
+        // The reader must know the bytes before a loan. Earlier, it would read them alone, and wait
+        // for a body that is copied. Release pairs with the Acquire in `RegionReader::load_tail`.
+        region.header().tail.0.store(at, Release);
         // Release pairs with the Acquire in `Borrower::look`.
         area.end.store(self.end, Release);
         lending::add(Count::Lent, 1);
