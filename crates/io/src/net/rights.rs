@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 #[cfg(linux_kernel)]
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -95,6 +95,12 @@ impl PeerFd {
     pub(super) fn has_length(&self, length: u64) -> bool {
         let reads = |at, wanted| self.0.read_at(&mut [0], at).is_ok_and(|n| n == wanted);
         length.checked_sub(1).is_some_and(|last| reads(last, 1)) && reads(length, 0)
+    }
+
+    /// Returns the device and the inode of a file that was found to be in the system's memory.
+    #[cfg(linux_kernel)]
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        self.0.metadata().map(|attributes| (attributes.dev(), attributes.ino()))
     }
 }
 

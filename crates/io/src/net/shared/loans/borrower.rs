@@ -1,11 +1,11 @@
 //! The reader's end of the loans of one direction.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::super::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::super::region::{Region, copy_opaquely};
@@ -18,16 +18,77 @@ use crate::net::transfer::{self, Targets};
 use crate::sys::{check, retry};
 use crate::{fork, libc, memfd, slab};
 
-/// Limit for the slabs of other processes that this process maps.
+/// Limit for the slabs of other processes that this process maps. A slab counts once, although each
+/// connection maps it for itself: a process that writes to a body must not change the message of
+/// another connection.
 const BUDGET: usize = 1024 * 1024 * 1024;
-/// Number of bytes that are mapped.
-// Relaxed: number: a budget.
-static MAPPED: AtomicUsize = AtomicUsize::new(0);
+static FILES: Mutex<Files> = Mutex::new(Files { mapped: BTreeMap::new(), bytes: 0 });
+
+/// The mapped slabs, by device and inode.
+struct Files {
+    /// Number of mappings and of bytes.
+    mapped: BTreeMap<(u64, u64), (usize, usize)>,
+    bytes: usize,
+}
+
+impl Files {
+    /// `None` if another thread uses them, in a forked child: it may be one of the parent, and never
+    /// end.
+    fn lock() -> Option<MutexGuard<'static, Files>> {
+        match fork::generation() {
+            0 => Some(FILES.lock().unwrap_or_else(PoisonError::into_inner)),
+            _ => FILES.try_lock().ok(),
+        }
+    }
+
+    /// Adds a mapping, unless it exceeds the budget.
+    fn add(&mut self, file: (u64, u64), length: usize) -> bool {
+        if let Some((mappings, _)) = self.mapped.get_mut(&file) {
+            *mappings += 1;
+            return true;
+        }
+        let fits = self.bytes + length <= BUDGET;
+        if fits {
+            self.bytes += length;
+            self.mapped.insert(file, (1, length));
+        }
+        fits
+    }
+
+    fn remove(&mut self, file: (u64, u64)) {
+        let Some((mappings, length)) = self.mapped.get_mut(&file) else { return };
+        *mappings -= 1;
+        if *mappings == 0 {
+            self.bytes -= *length;
+            self.mapped.remove(&file);
+        }
+    }
+}
+
+/// The part of a mapping in the budget.
+struct Share((u64, u64));
+
+impl Share {
+    fn take(memory: &PeerFd, length: usize) -> io::Result<Self> {
+        let file = memory.identity()?;
+        let fits = Files::lock().is_some_and(|mut files| files.add(file, length));
+        fits.then_some(Share(file)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(mut files) = Files::lock() {
+            files.remove(self.0);
+        }
+    }
+}
 
 /// A slab of the peer, mapped for reading.
 struct MappedSlab {
     base: NonNull<u8>,
     length: usize,
+    _share: Share,
     /// A second mapping, in which pages are copied when they are written. `None` if it cannot be
     /// had.
     private: Option<NonNull<u8>>,
@@ -50,23 +111,13 @@ impl MappedSlab {
         if seals & wanted != wanted || !memfd::is_plain(raw)? || !memory.has_length(length as u64) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        if MAPPED.fetch_add(length, Relaxed) + length > BUDGET {
-            MAPPED.fetch_sub(length, Relaxed);
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        match map(raw, length, libc::PROT_READ, libc::MAP_SHARED) {
-            Ok(base) => {
-                caretaker::start();
-                // No descriptor stays, which a program could close and use for another file.
-                let access = libc::PROT_READ | libc::PROT_WRITE;
-                let private = map(raw, length, access, libc::MAP_PRIVATE | libc::MAP_NORESERVE).ok();
-                Ok(MappedSlab { base, length, private })
-            }
-            Err(error) => {
-                MAPPED.fetch_sub(length, Relaxed);
-                Err(error)
-            }
-        }
+        let share = Share::take(&memory, length)?;
+        let base = map(raw, length, libc::PROT_READ, libc::MAP_SHARED)?;
+        caretaker::start();
+        // No descriptor stays, which a program could close and use for another file.
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let private = map(raw, length, access, libc::MAP_PRIVATE | libc::MAP_NORESERVE).ok();
+        Ok(MappedSlab { base, length, _share: share, private })
     }
 
     /// Returns the address of the same bytes in the second mapping.
@@ -124,13 +175,12 @@ impl Drop for MappedSlab {
             // SAFETY: the mapping belongs to this value, and no reference to it is left.
             unsafe { libc::munmap(base.as_ptr().cast(), self.length) };
         }
-        MAPPED.fetch_sub(self.length, Relaxed);
     }
 }
 
 /// True if this process has mapped slabs of others.
 pub(super) fn has_mapped_slabs() -> bool {
-    MAPPED.load(Relaxed) > 0
+    Files::lock().is_some_and(|files| files.bytes > 0)
 }
 
 /// Maps a whole slab at any free address.
@@ -418,4 +468,27 @@ fn receive(writer: BorrowedFd<'_>) -> io::Result<PeerFd> {
 #[cfg(all(test, not(loom)))]
 pub(super) fn accepts(memory: PeerFd, length: usize) -> bool {
     MappedSlab::accept(memory, length).is_ok()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slab_of_several_connections_counts_once() {
+        let mut files = Files { mapped: BTreeMap::new(), bytes: 0 };
+        let (first, second) = ((1, 10), (1, 11));
+        for _ in 0..8 {
+            assert!(files.add(first, BUDGET / 2));
+        }
+        assert!(files.add(second, BUDGET / 2));
+        assert!(!files.add((1, 12), 1));
+        for _ in 0..7 {
+            files.remove(first);
+        }
+        assert_eq!(files.bytes, BUDGET);
+        files.remove(first);
+        assert_eq!(files.bytes, BUDGET / 2);
+        assert!(files.add((1, 12), 1));
+    }
 }
