@@ -30,6 +30,9 @@ for program in verify kills hoard ways; do
         -L"$libdir" -l:libzmq.so.5
 done
 
+# This program loads and unloads the library itself.
+gcc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -I "$root/include" "$here/unload.c" -o "$work/unload" -ldl
+
 # on_loans PROGRAM ARGUMENT...
 on_loans() { LD_LIBRARY_PATH=$libdir "$work/$1" "${@:2}"; }
 
@@ -49,13 +52,14 @@ check() {
     cat "$work/log"
 }
 
-for how in plainly locked addresses=300 addresses=64; do check "writing and forwarding, $how" on_loans ways $how; done
+for how in plainly locked addresses=300 addresses=64 descriptors; do check "writing and forwarding, $how" on_loans ways $how; done
 for seed in "${seeds[@]}"; do
     check "$bodies bodies with seed $seed" on_loans verify "$bodies" "$seed"
     for kind in readers subscribers senders; do
         check "$kills killed $kind with seed $seed" on_loans kills "$kind" "$kills" "$seed"
     done
 done
+check "a library that is unloaded" "$work/unload" "$libdir/libzmq.so.5"
 check "$readers readers keep $messages bodies" on_loans hoard keep "$readers" "$messages" "$length"
 check "high-water marks" check_limits
 echo "loans: $passed passed, $failed failed, $skipped skipped"

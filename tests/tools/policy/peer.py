@@ -1,12 +1,14 @@
 """An ordinary program without any code for policies: peer.py bind|connect TYPE ENDPOINT [OPTION=VALUE ...].
 
-It prints `at ENDPOINT` or `failed ERRNO`. Then it reads commands from stdin: `send TEXT`, `receive`, `term` (closes all), `end`.
+It prints `at ENDPOINT` or `failed ERRNO`. Then it reads commands from stdin: `send TEXT`, `receive`, `send-large` (1 MiB),
+`receive-large` (prints whether it came without a copy), `bind ENDPOINT` (another socket), `term` (closes all), `end`.
 """
 
 import sys
 
 import zmq
 
+TAUTLINE_IS_LOAN = 0x54410012
 
 def main():
     how, kind, endpoint, *options = sys.argv[1:]
@@ -29,6 +31,14 @@ def main():
             socket.send_string(text)
         elif word == "receive":
             print("received", socket.recv_string(), flush=True)
+        elif word == "send-large":
+            socket.send(bytes(1 << 20), copy=False)
+        elif word == "receive-large":
+            print("received", "loan" if socket.recv(copy=False).get(TAUTLINE_IS_LOAN) else "copy", flush=True)
+        elif word == "bind":
+            other = context.socket(zmq.ROUTER)
+            other.bind(text)
+            print("at", other.last_endpoint.rstrip(b"\0").decode(), flush=True)
         elif word == "term":
             socket.close()
             context.term()

@@ -71,6 +71,22 @@ def test_wrapped_against_stock_libzmq(start, tmp_path):
     assert server.receive() == "received from one that is wrapped"
 
 
+def test_a_wrap_ends_loans_of_its_process(start, tmp_path):
+    at, _ = wraps(tmp_path)
+    receiver = start("bind", "PULL", f"ipc://{tmp_path}/bodies")
+    sender = start("connect", "PUSH", receiver.at, policy=at)
+
+    def way_of_a_body():
+        sender.do("send-large")
+        receiver.do("receive-large")
+        return receiver.line()
+
+    until(lambda: way_of_a_body() == "received loan")
+    sender.do("bind tcp://127.0.0.1:*")
+    assert sender.line().startswith("at tcp")
+    assert {way_of_a_body() for _ in range(20)} == {"received copy"}
+
+
 def test_wrapped_in_tls_at_both_ends(start, tmp_path):
     at, to, _ = tls(tmp_path)
     for servers, clients in (("pyzmq", "pyzmq"), ("C", "pyzmq"), ("pyzmq", "C")):
