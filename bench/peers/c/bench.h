@@ -225,10 +225,13 @@ static inline size_t words_of(size_t size)
     return (size - 8) / 8;
 }
 
-/* Writes a body for `sequence`: its two ends, or with `filled` every word. */
+/* Writes a body for `sequence`: its two ends, or with `filled` every word. A store to the body could change `config`, as far as the
+ * compiler knows, so the loops below have their own copies of its fields. */
 static inline void write_body(const struct config *config, unsigned char *body, uint64_t sequence)
 {
-    for (size_t i = 1; config->filled && i < words_of(config->size); i++) {
+    size_t words = config->filled ? words_of(config->size) : 0;
+
+    for (size_t i = 1; i < words; i++) {
         uint64_t word = sequence + i;
         memcpy(body + 8 * i, &word, 8);
     }
@@ -248,14 +251,16 @@ static inline int intact(const unsigned char *body, size_t length, size_t size)
 /* Returns true if a message is intact, with `filled` in every word. */
 static inline int body_is_right(const struct config *config, const unsigned char *body, size_t length)
 {
-    uint64_t wrong = 0;
+    uint64_t wrong = 0, sequence;
+    size_t words = config->filled ? words_of(length) : 0;
 
     if (!intact(body, length, config->size))
         return 0;
-    for (size_t i = 1; config->filled && i < words_of(length); i++) {
+    sequence = sequence_of(body);
+    for (size_t i = 1; i < words; i++) {
         uint64_t word;
         memcpy(&word, body + 8 * i, 8);
-        wrong |= word ^ (sequence_of(body) + i);
+        wrong |= word ^ (sequence + i);
     }
     return wrong == 0;
 }

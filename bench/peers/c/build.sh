@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 include=$1 library=$2 out=$3
 mkdir -p "$out"
-flags=(-std=gnu11 -O2 -fPIE -pie -pthread -Wall -Wextra)
+flags=(-std=gnu11 -O3 -fPIE -pie -pthread -Wall -Wextra)
 # The library is found again only through LD_LIBRARY_PATH, so its own dependencies are not checked here.
 ${CC:-cc} "${flags[@]}" -I"$include" -o "$out/zmq-bench" \
     "$here"/{main,report,setup,watchdog,ends,flow,round_trip,dealer_router,sides,filter,streams,in_turn,latency,oversubscribed,ring,histogram,pairs,handshakes,common}.c \
