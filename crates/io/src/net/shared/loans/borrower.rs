@@ -32,8 +32,7 @@ struct Files {
 }
 
 impl Files {
-    /// `None` if another thread uses them, in a forked child: it may be one of the parent, and never
-    /// end.
+    /// `None` if another thread uses them, in a forked child: it may be a thread of the parent.
     fn lock() -> Option<MutexGuard<'static, Files>> {
         match fork::generation() {
             0 => Some(FILES.lock().unwrap_or_else(PoisonError::into_inner)),
