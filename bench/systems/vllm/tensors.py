@@ -113,6 +113,7 @@ WAYS = {"arena": (Queue, True), "queue": (Queue, False), "socket": (Socket, Fals
 
 
 def work(way, handle, count, answers):
+    torch.set_num_threads(1)
     receive = WAYS[way][0].receiver(handle)
     began = 0.0
     for number in range(WARM_UP + count):
