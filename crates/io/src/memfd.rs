@@ -2,8 +2,10 @@
 
 mod resize;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 
 use crate::sys::check;
 
@@ -21,6 +23,11 @@ pub(crate) fn create(length: usize) -> io::Result<OwnedFd> {
     }?;
     resize::resize(fd.as_fd(), length)?;
     Ok(fd)
+}
+
+/// Returns the device and the inode of an open file, which no other open file has.
+pub(crate) fn identity(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|attributes| (attributes.dev(), attributes.ino()))
 }
 
 /// Forbids operations on the file, for all processes and for ever.

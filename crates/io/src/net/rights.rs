@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 #[cfg(linux_kernel)]
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +24,8 @@ use super::transfer::{self, MOST_RECEIVED, Targets};
 #[cfg(linux_kernel)]
 use super::{Family, adopt};
 use crate::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(linux_kernel)]
+use crate::memfd;
 use crate::thread;
 
 /// True if the system could not make some socket refuse descriptors.
@@ -100,7 +102,7 @@ impl PeerFd {
     /// Returns the device and the inode of a file that was found to be in the system's memory.
     #[cfg(linux_kernel)]
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
-        self.0.metadata().map(|attributes| (attributes.dev(), attributes.ino()))
+        memfd::identity(&self.0)
     }
 }
 

@@ -46,7 +46,7 @@ impl Files {
             *mappings += 1;
             return true;
         }
-        let fits = self.bytes + length <= BUDGET;
+        let fits = length <= BUDGET - self.bytes;
         if fits {
             self.bytes += length;
             self.mapped.insert(file, (1, length));

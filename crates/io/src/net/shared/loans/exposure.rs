@@ -8,13 +8,13 @@
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
 use crate::lending::{self, Count};
 use crate::sys::{check, retry};
-use crate::{fork, libc, slab};
+use crate::{fork, libc, memfd, slab};
 
 /// Entries of proc_pid_pagemap(5) that are read at once.
 const ENTRIES: usize = 1024;
@@ -36,18 +36,14 @@ struct PageMap {
 impl PageMap {
     fn open() -> io::Result<Self> {
         let file = ManuallyDrop::new(File::open("/proc/self/pagemap")?);
-        Ok(PageMap { identity: identity(&file)?, file, generation: fork::generation() })
+        Ok(PageMap { identity: memfd::identity(&file)?, file, generation: fork::generation() })
     }
 
     /// True if the program has not closed the file, and if no fork has come in between.
     fn is_current(&self) -> bool {
-        self.generation == fork::generation() && identity(&self.file).is_ok_and(|now| now == self.identity)
+        self.generation == fork::generation()
+            && memfd::identity(&self.file).is_ok_and(|now| now == self.identity)
     }
-}
-
-/// Returns the device and the inode of a file.
-fn identity(file: &File) -> io::Result<(u64, u64)> {
-    file.metadata().map(|attributes| (attributes.dev(), attributes.ino()))
 }
 
 /// The page map of this process, once it was opened.
