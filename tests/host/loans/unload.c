@@ -50,7 +50,6 @@ struct functions {
     int (*msg_init) (zmq_msg_t *);
     int (*msg_init_size) (zmq_msg_t *, size_t);
     void *(*msg_data) (zmq_msg_t *);
-    size_t (*msg_size) (const zmq_msg_t *);
     int (*msg_get) (const zmq_msg_t *, int);
     int (*msg_set) (zmq_msg_t *, int, int);
     int (*msg_send) (zmq_msg_t *, void *, int);
@@ -59,8 +58,8 @@ struct functions {
 
 static void *load (const char *library, struct functions *z)
 {
-    static const char *const names[] = {"ctx_new", "ctx_term",      "socket",   "close",    "bind",    "connect", "msg_init",
-                                        "msg_init_size", "msg_data", "msg_size", "msg_get", "msg_set", "msg_send", "msg_recv"};
+    static const char *const names[] = {"ctx_new",       "ctx_term", "socket",  "close",   "bind",     "connect", "msg_init",
+                                        "msg_init_size", "msg_data", "msg_get", "msg_set", "msg_send", "msg_recv"};
     void *loaded = dlopen (library, RTLD_NOW | RTLD_LOCAL), *found[sizeof names / sizeof *names];
     size_t i;
     if (loaded == NULL)

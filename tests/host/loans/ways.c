@@ -67,7 +67,7 @@ static void send (void *socket, zmq_msg_t *message, int flags)
 static int other (const char *how)
 {
     void *context, *socket, *in, *out;
-    int is_open = strcmp (how, "descriptors") == 0;
+    int uses_all = strcmp (how, "descriptors") == 0;
     set_up (how);
     context = zmq_ctx_new ();
     socket = socket_open (context, ZMQ_REP);
@@ -82,9 +82,9 @@ static int other (const char *how)
         char way;
 
         receive (socket, &what);
-        if (is_open) {
+        if (uses_all) {
             use_all_descriptors ();
-            is_open = 0;
+            uses_all = 0;
         }
         way = *(char *) zmq_msg_data (&what);
         zmq_msg_close (&what);
