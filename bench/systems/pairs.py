@@ -3,9 +3,9 @@
     pairs.py PLAN [PAIRS] [NAME=VALUE...]
 
 PLAN is a TOML file. Each table [[rows]] has `name`, `command` and, if needed, `environment`; NAME=VALUE replaces {NAME} in all of them.
-Rows of one `group` are compared with the first row of the group. A command prints one line of JSON: figures by name, where smaller is
-better or the name ends with `/s`, and `libraries`, the files of ZeroMQ that its processes have mapped. A row with `expects` fails
-if no library has this text in its path. All output is also written to the file `PLAN.json` beside the plan's results in OUT.
+Rows of one `group` are compared with the first row of the group. A command prints one line of JSON: figures by name, and `libraries`, the
+files of ZeroMQ that its processes have mapped. A row fails unless `expects` is a part of one of these paths, and if Tautline is mapped
+without being expected. All figures go to the folder OUT, into the file NAME_OF_THE_PLAN.json.
 """
 
 import json
@@ -28,16 +28,17 @@ def fill(text):
 
 
 def run(row):
-    environment = {**os.environ, **{name: fill(value) for name, value in row.get("environment", {}).items()}}
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), **{name: fill(value) for name, value in row.get("environment", {}).items()}}
     command = [fill(word) for word in row["command"]]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=row.get("timeout", 600), check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         sys.exit(f"pairs: {row['name']} failed with {done.returncode}: {command}\n{done.stdout}")
     result = json.loads(lines[-1])
-    expected = fill(row.get("expects", ""))
-    if not any(expected in library for library in result["libraries"]):
-        sys.exit(f"pairs: {row['name']} ran on {result['libraries']}, not on {expected}")
+    expected, loaded = fill(row["expects"]), result["libraries"]
+    is_ours = any("tautline_zmq/" in library for library in loaded)
+    if is_ours != ("tautline_zmq" in expected) or not any(expected in library for library in loaded):
+        sys.exit(f"pairs: {row['name']} ran on {loaded}, not on {expected}")
     return result
 
 

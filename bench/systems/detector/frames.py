@@ -9,7 +9,6 @@ frame. `namespaces` is tcp with the consumers in a network namespace of their ow
 import contextlib
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import time
 
 import karabo_bridge
 import numpy
+from processes import libraries
 
 CONSUMERS = 4
 SHAPE = (1024, 2048)
@@ -26,11 +26,6 @@ NAMESPACE, HERE, THERE = f"frames-{os.getpid()}", f"fh{os.getpid()}", f"ft{os.ge
 def processor():
     own, children = os.times()[:2], os.times()[2:4]
     return sum(own) + sum(children)
-
-
-def libraries():
-    maps = pathlib.Path("/proc/self/maps").read_text().splitlines()
-    return sorted({line.split()[-1] for line in maps if "libzmq" in line or "tautline" in line})
 
 
 def consume(endpoint, frames, read):
@@ -43,7 +38,7 @@ def consume(endpoint, frames, read):
         assert number == image[-1, -1]
         if read:
             assert image.sum(dtype=numpy.uint64) == number * image.size
-    print(json.dumps(libraries()), flush=True)
+    print(json.dumps(libraries([os.getpid()])), flush=True)
 
 
 def ip(*words):
@@ -94,7 +89,7 @@ def main():
                 {
                     "GB/s": round(sent / seconds / 1e9, 3),
                     "processor ms a frame": round((processor() - used) / frames * 1e3, 3),
-                    "libraries": sorted({*libraries(), *files}),
+                    "libraries": sorted({*libraries([os.getpid()]), *files}),
                 }
             ),
             flush=True,

@@ -8,7 +8,6 @@ two seconds after the first packet, and then reads all. Each packet has a counte
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import time
 os.environ["TAUTLINE_PYZMQ"] = "0"
 
 import zmq
+from processes import libraries
 
 PACKET = 188
 PAUSE_SECONDS = 2
@@ -32,9 +32,7 @@ def main():
     source = ["-re", "-f", "lavfi", "-i", f"testsrc=duration={seconds}:size=1920x1080:rate=60"]
     code = ["-c:v", "mpeg2video", "-q:v", "1", "-f", "mpegts", f"zmq:tcp://127.0.0.1:{port}?pkt_size=1316"]
     publisher = subprocess.Popen(["ffmpeg", "-nostdin", "-v", "error", *source, *code], env=environment)
-    packets, files = [subscriber.recv()], set()
-    maps = pathlib.Path(f"/proc/{publisher.pid}/maps").read_text().splitlines()
-    files = sorted({line.split()[-1] for line in maps if "libzmq" in line})
+    packets, files = [subscriber.recv()], libraries([publisher.pid])
     time.sleep(PAUSE_SECONDS)
     try:
         while True:

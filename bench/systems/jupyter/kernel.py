@@ -7,23 +7,16 @@ that, CELLS short cells run one after the other.
 """
 
 import json
-import pathlib
+import os
 import queue
 import re
 import sys
 import time
 
 from jupyter_client.manager import KernelManager
+from processes import libraries, tree
 
 BUSY_SECONDS = 2
-
-
-def libraries(*processes):
-    files = set()
-    for process in processes:
-        maps = pathlib.Path(f"/proc/{process}/maps").read_text().splitlines()
-        files |= {line.split()[-1] for line in maps if "libzmq" in line or "tautline" in line}
-    return sorted(files)
 
 
 def lines_of(client, count):
@@ -64,7 +57,7 @@ def main():
             {
                 "lines lost": count - len(arrived),
                 "cells/s": round(cells / seconds, 1),
-                "libraries": libraries("self", manager.provisioner.pid),
+                "libraries": libraries(tree(os.getpid())),
             }
         ),
         flush=True,

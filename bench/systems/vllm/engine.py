@@ -14,31 +14,10 @@ import statistics
 import sys
 import time
 
+from processes import libraries, processor, tree
+
 os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_LOGGING_LEVEL="ERROR", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
 PROMPT = 32
-
-
-def processes():
-    """Returns the numbers of this process and of its children."""
-    own = os.getpid()
-    return [own, *map(int, pathlib.Path(f"/proc/self/task/{own}/children").read_text().split())]
-
-
-def processor():
-    """Returns the processor time in seconds that these processes have used."""
-    ticks = 0
-    for process in processes():
-        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def libraries():
-    files = set()
-    for process in processes():
-        maps = pathlib.Path(f"/proc/{process}/maps").read_text().splitlines()
-        files |= {line.split()[-1] for line in maps if "libzmq" in line or "tautline" in line}
-    return sorted(files)
 
 
 async def main():
@@ -71,9 +50,10 @@ async def main():
 
     await generate(requests)
     firsts.clear()
-    used, start = processor(), time.perf_counter()
+    processes = tree(os.getpid())
+    used, start = processor(processes), time.perf_counter()
     count = sum(await asyncio.gather(*map(generate, range(requests))))
-    seconds, used = time.perf_counter() - start, processor() - used
+    seconds, used = time.perf_counter() - start, processor(processes) - used
     assert count == requests * tokens
     print(
         json.dumps(
@@ -82,7 +62,7 @@ async def main():
                 "first token p50 ms": round(statistics.median(firsts) * 1e3, 2),
                 "first token worst ms": round(max(firsts) * 1e3, 2),
                 "processor us a token": round(used / count * 1e6, 1),
-                "libraries": libraries(),
+                "libraries": libraries(processes),
             }
         ),
         flush=True,

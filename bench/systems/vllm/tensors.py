@@ -15,7 +15,6 @@ WAY is how a tensor of SIZE MiB travels; each of the COUNT tensors is read and s
 import json
 import multiprocessing
 import os
-import resource
 import statistics
 import sys
 import tempfile
@@ -24,22 +23,11 @@ import time
 import numpy
 import torch
 import zmq
+from processes import libraries, processor
 
 WARM_UP = 12
 # The sender computes the sum of each of so many tensors, too.
 CHECKED = 8
-
-
-def libraries():
-    """Returns the file of each libzmq, and of Tautline's Python module, that this process has mapped."""
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        files = {line.split()[-1] for line in maps if "/" in line}
-    return sorted(file for file in files if "libzmq" in file or "lib_native" in file or "tautline" in file)
-
-
-def processor():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 class Queue:
@@ -118,11 +106,11 @@ def work(way, handle, count, answers):
     began = 0.0
     for number in range(WARM_UP + count):
         if number == WARM_UP:
-            began = processor()
+            began = processor([os.getpid()])
         tensor = receive()
         answers.send(float(tensor.sum()))
         del tensor
-    answers.send((processor() - began, libraries()))
+    answers.send((processor([os.getpid()]) - began, libraries([os.getpid()])))
 
 
 def main():
@@ -140,14 +128,14 @@ def main():
     began = 0.0
     for number in range(WARM_UP + count):
         if number == WARM_UP:
-            began = processor()
+            began = processor([os.getpid()])
         start = time.perf_counter()
         sender(values, number)
         answer = answers.recv()
         times.append(time.perf_counter() - start)
         if number % CHECKED == 0:
             assert answer == float((values + number).sum()), "the worker has received another tensor"
-    used = processor() - began
+    used = processor([os.getpid()]) - began
     worker_used, worker_libraries = answers.recv()
     worker.join()
     times = times[WARM_UP:]
@@ -156,7 +144,7 @@ def main():
         "MiB": size,
         "p50 ms": round(statistics.median(times) * 1e3, 3),
         "processor ms": round((used + worker_used) / count * 1e3, 3),
-        "libraries": sorted({*libraries(), *worker_libraries}),
+        "libraries": sorted({*libraries([os.getpid()]), *worker_libraries}),
     }), flush=True)
     os._exit(0)
 
