@@ -36,11 +36,17 @@ impl Spare {
             Err(TryLockError::Poisoned(spare)) => Some(spare.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        if let Some(spare) = &mut spare {
+        // While the process has another descriptor, the spare one stays open: a stranger's connection
+        // could take its place before it is open again.
+        if let Some(spare) = &mut spare
+            && open().is_none()
+        {
             **spare = None;
         }
         let done = what();
-        if let Some(spare) = &mut spare {
+        if let Some(spare) = &mut spare
+            && spare.is_none()
+        {
             **spare = open();
         }
         done
@@ -64,4 +70,22 @@ fn open() -> Option<Descriptor> {
 #[cfg(not(unix))]
 fn open() -> Option<Descriptor> {
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_spare_descriptor_stays_open_while_there_are_others() {
+        let spare = Spare(Mutex::new(open()));
+        let identity = || {
+            let number = spare.0.lock().unwrap().as_ref().unwrap().as_raw_fd();
+            std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap()
+        };
+        let before = identity();
+        assert!(spare.lend(|| std::fs::File::open("/dev/null")).is_ok());
+        assert_eq!(identity(), before);
+    }
 }
