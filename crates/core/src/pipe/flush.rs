@@ -343,26 +343,37 @@ thread_local! {
     /// Address of the corked socket's `PipesShared`, which lists its unflushed pipes. 0 without a
     /// cork.
     static CORKED: Cell<usize> = const { Cell::new(0) };
+    /// Number of the cork that counts, and of the last cork of this thread.
+    static CORKS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A cork: while this value exists, its thread does not write the messages of one socket.
+/// A cork: while this value exists, its thread does not write the messages of one socket. Corks
+/// nest. One that is dropped before a newer one ends both.
 #[derive(Debug)]
 pub struct Cork {
-    /// Value of the cork before this one.
-    former: usize,
+    number: u64,
+    /// Values of `CORKED` and of the number that counted, before this cork.
+    former: (usize, u64),
     /// Binds the cork to its thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Cork {
     pub(super) fn new(left: &Arc<PipesShared>) -> Cork {
-        Cork { former: CORKED.replace(Arc::as_ptr(left).addr()), not_send: PhantomData }
+        let (before, last) = CORKS.get();
+        CORKS.set((last + 1, last + 1));
+        let former = (CORKED.replace(Arc::as_ptr(left).addr()), before);
+        Cork { number: last + 1, former, not_send: PhantomData }
     }
 }
 
 impl Drop for Cork {
     fn drop(&mut self) {
-        CORKED.set(self.former);
+        let (current, last) = CORKS.get();
+        // A newer cork must not leave the address of a socket whose cork has ended.
+        let (corked, number) = if current == self.number { self.former } else { (0, 0) };
+        CORKED.set(corked);
+        CORKS.set((number, last));
     }
 }
 

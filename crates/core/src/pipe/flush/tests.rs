@@ -78,3 +78,24 @@ fn messages_left_to_a_busy_pump_are_covered() {
     assert_eq!(written, None);
     assert!(connection.has_pending() && connection.residual_mark.is_set());
 }
+
+/// A cork that is dropped while a newer one exists must not be restored by the newer one: its socket
+/// may be gone.
+#[test]
+fn corks_that_end_out_of_order_leave_no_socket_corked() {
+    let sockets: [Arc<PipesShared>; 2] = Default::default();
+    let cork = |number: usize| Cork::new(&sockets[number]);
+    let corked = || sockets.iter().position(|socket| Arc::as_ptr(socket).addr() == CORKED.get());
+    let (outer, inner) = (cork(0), cork(1));
+    assert_eq!(corked(), Some(1));
+    drop(inner);
+    assert_eq!(corked(), Some(0));
+    let inner = cork(1);
+    drop(outer);
+    assert_eq!(CORKED.get(), 0);
+    let newest = cork(1);
+    drop(inner);
+    assert_eq!(CORKED.get(), 0);
+    drop(newest);
+    assert_eq!(CORKED.get(), 0);
+}
