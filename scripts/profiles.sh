@@ -7,6 +7,7 @@
 # The reference is the shipped profile. `abort` may not be shipped: a library must not end its caller's process. `native` runs
 # on this machine only. `pgo` and `fat-pgo` are trained with the scenario's own cells, message objects and fan-out, and left out
 # if there is no llvm-profdata of the compiler's version (rustup component add llvm-tools). BUILD_ONLY=1 does not run them.
+# ONLY="plain native" builds and runs these profiles; the first in the order below is the reference.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -22,11 +23,18 @@ step "profiles: building the harness" "$work/harness.log" cargo build -p tautlin
 scripts/libzmq-baseline.sh "$target/baseline"
 bench/peers/c/build.sh include "$target/baseline/libzmq/lib" "$work/bin"
 
+# is_wanted NAME: false if ONLY has other profiles. The trained profiles need `train`.
+is_wanted() {
+    [ -n "${ONLY:-}" ] || return 0
+    [[ " $ONLY " == *" $1 "* || ($1 == train && "$ONLY " == *"pgo "*) ]]
+}
+
 # variant NAME TITLE LTO UNITS PANIC FLAGS...
 names=()
 variant() {
     local name=$1 title=$2 lto=$3 units=$4 panic=$5
     shift 5
+    is_wanted "$name" || return 0
     # With --target, cargo does not apply the flags to build scripts.
     step "profiles: building $name ($title)" "$work/$name.log" \
         env RUSTFLAGS="$*" CARGO_PROFILE_RELEASE_LTO="$lto" CARGO_PROFILE_RELEASE_CODEGEN_UNITS="$units" \
@@ -46,7 +54,9 @@ variant abort "thin LTO, panic=abort" thin 1 abort
 variant native "thin LTO, target-cpu=native" thin 1 unwind -Ctarget-cpu=native
 
 profdata=$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata
-if [ -x "$profdata" ]; then
+if ! is_wanted train; then
+    : # No trained profile is wanted.
+elif [ -x "$profdata" ]; then
     variant train "thin LTO, with counters" thin 1 unwind "-Cprofile-generate=$work/counts"
     rm -rf "$work/counts"
     echo "profiles: training"
@@ -72,8 +82,12 @@ else
     echo "profiles: $profdata is missing, so the trained variants are skipped"
 fi
 
-libraries=()
-for name in "${names[@]}"; do libraries+=(--library "$name=$work/$name"); done
+# Without ONLY, the peers are those of the scenario.
+libraries=() peers=()
+for name in "${names[@]}"; do
+    libraries+=(--library "$name=$work/$name")
+    [ -z "${ONLY:-}" ] || [ "$name" = train ] || peers+=(--peer "$name")
+done
 if [ "${BUILD_ONLY:-0}" = 1 ]; then exit 0; fi
-exec "$target/debug/tautline-bench" run --scenario bench/scenarios/profiles.toml "${libraries[@]}" --peers "$work/peers" \
+exec "$target/debug/tautline-bench" run --scenario bench/scenarios/profiles.toml "${libraries[@]}" ${peers[@]+"${peers[@]}"} --peers "$work/peers" \
     --programs "$work/bin" --out "$target/bench/profiles" "$@"
