@@ -195,28 +195,35 @@ fn lines(source: &Source) -> Lines {
     Lines { all: code.len(), sites: at.len(), inside: inside.len() }
 }
 
-/// Returns a finding if too many lines of the engine are unsafe.
+/// Returns a finding if too many lines of the engine are unsafe. Prints the shares of the engine and of all crates.
 fn shares(sources: &[Source]) -> Vec<String> {
-    let engine = sources.iter().filter(|source| ENGINE.iter().any(|place| source.path.starts_with(place)));
-    let total = engine.map(lines).fold(Lines::default(), |sum, lines| Lines {
-        all: sum.all + lines.all,
-        sites: sum.sites + lines.sites,
-        inside: sum.inside + lines.inside,
-    });
-    let per_mille = |lines: usize| lines * 1000 / total.all.max(1);
-    let tell = |lines: usize| {
-        format!("{lines} of {} lines, {}.{} %", total.all, per_mille(lines) / 10, per_mille(lines) % 10)
+    let sum = |folders: &[&str]| {
+        let chosen =
+            sources.iter().filter(|source| folders.iter().any(|place| source.path.starts_with(place)));
+        chosen.map(lines).fold(Lines::default(), |sum, lines| Lines {
+            all: sum.all + lines.all,
+            sites: sum.sites + lines.sites,
+            inside: sum.inside + lines.inside,
+        })
     };
-    println!(
-        "unsafe code of the engine: {} with an unsafe block or impl; {} within one",
-        tell(total.sites),
-        tell(total.inside)
-    );
+    let per_mille = |lines: usize, of: &Lines| lines * 1000 / of.all.max(1);
+    let tell = |lines: usize, of: &Lines| {
+        let share = per_mille(lines, of);
+        format!("{lines} of {} lines, {}.{} %", of.all, share / 10, share % 10)
+    };
+    let total = sum(&ENGINE);
+    for (name, lines) in [("the engine", total), ("all crates", sum(&["crates/"]))] {
+        println!(
+            "unsafe code of {name}: {} with an unsafe block or impl; {} within one",
+            tell(lines.sites, &lines),
+            tell(lines.inside, &lines)
+        );
+    }
     [(total.sites, MAX_SITES), (total.inside, MAX_INSIDE)]
         .into_iter()
-        .filter(|(lines, most)| per_mille(*lines) >= *most)
+        .filter(|(lines, most)| per_mille(*lines, &total) >= *most)
         .map(|(lines, most)| {
-            format!("too much unsafe code: {}, not below {}.{} %", tell(lines), most / 10, most % 10)
+            format!("too much unsafe code: {}, not below {}.{} %", tell(lines, &total), most / 10, most % 10)
         })
         .collect()
 }
