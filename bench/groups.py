@@ -18,6 +18,8 @@ PATTERNS = {"router_router": "ROUTER/ROUTER", "pub_sub": "PUB/SUB", "fan_out": "
 CELL = ["pattern", "transport", "size", "api", "processes", "subscribers", "with", "environment"]
 ROUNDS = 2000
 PROCESSOR = "processor_us"
+# Above this load average, other programs have taken much of the time.
+QUIET = 3
 
 
 def key(figure):
@@ -163,7 +165,9 @@ def measured(results, rows):
             if high < 1:
                 what = "processor time of " + PATTERNS.get(pattern, pattern) if metric == PROCESSOR else title(pattern, metric)
                 worse.append(f"- {library_names[name]}, {what} {transport}: {middle:.2f} ({low:.2f}..{high:.2f})")
-    text = f"Measured on {results['date'][:10]} on {machine['cores']} cores of {machine['cpu']}, {machine['kernel']}, load average {machine['load']:.0f} at the end, {number} interleaved runs a cell.\n"
+    text = f"Measured on {results['date'][:10]} on {machine['cores']} cores of {machine['cpu']}, {machine['kernel']}, {number} interleaved runs a cell.\n"
+    if machine["load"] > QUIET:
+        text += f"\n**A draft**: other programs used the cores during this run (load average {machine['load']:.0f}), so single runs differ by factors.\n"
     if worse:
         return text + "\nWorse, with the whole interval below 1:\n\n" + "\n".join(worse) + "\n"
     return text + "\nNo group has its whole interval below 1.\n"
