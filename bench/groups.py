@@ -18,6 +18,8 @@ PATTERNS = {"router_router": "ROUTER/ROUTER", "pub_sub": "PUB/SUB", "fan_out": "
 CELL = ["pattern", "transport", "size", "api", "processes", "subscribers", "with", "environment"]
 ROUNDS = 2000
 PROCESSOR = "processor_us"
+# If there are more libraries than this beside the reference, the table has only their means.
+DETAILED = 2
 # Above this load average, other programs have taken much of the time.
 QUIET = 3
 
@@ -92,6 +94,8 @@ def title(pattern, metric):
 
 def table(results, rows):
     others = results["libraries"][1:]
+    if len(others) > DETAILED:
+        return means(others, rows)
     lines = ["| | | cells |" + "".join(f" {library['title']} | worst cell | CPU |" for library in others), "|---|---|--:|" + "--:|---|--:|" * len(others)]
     for (pattern, metric, transport), libraries in rows.items():
         if metric == PROCESSOR:
@@ -103,6 +107,16 @@ def table(results, rows):
             columns.append(f"{middle:.2f} ({low:.2f}..{high:.2f}) | {worst.title}: {worst.ratio:.2f} ({worst.interval[0]:.2f}..{worst.interval[1]:.2f}) | {processor:.2f}")
         count = len(libraries[others[0]["name"]][0])
         lines.append(f"| {title(pattern, metric)} | {transport} | {count} | {' | '.join(columns)} |")
+    return "\n".join(lines)
+
+
+def means(others, rows):
+    """Returns the means alone, processor time too."""
+    lines = ["| | | cells |" + "".join(f" {library['title']} |" for library in others), "|---|---|--:|" + "--:|" * len(others)]
+    for (pattern, metric, transport), libraries in rows.items():
+        columns = [f"{middle:.2f} ({low:.2f}..{high:.2f})" for middle, low, high, _ in (libraries[library["name"]][1] for library in others)]
+        name = f"{PATTERNS.get(pattern, pattern)}, CPU" if metric == PROCESSOR else title(pattern, metric)
+        lines.append(f"| {name} | {transport} | {len(libraries[others[0]['name']][0])} | {' | '.join(columns)} |")
     return "\n".join(lines)
 
 
@@ -123,7 +137,7 @@ def picture(results, rows):
     """Returns an SVG: for each group a point and its interval for each library, on a logarithmic axis."""
     others = results["libraries"][1:]
     rows = {group: libraries for group, libraries in rows.items() if group[1] != PROCESSOR}
-    colours = ["#2a6fbb", "#c8651b", "#3a8f4c"]
+    colours = ["#2a6fbb", "#c8651b", "#3a8f4c", "#8a4fa8", "#b03040", "#7a7a20", "#30808a"]
     names = {library["name"]: colour for library, colour in zip(others, colours)}
     ends = [value for libraries in rows.values() for _, figures in libraries.values() for value in figures[:3]]
     low, high = min([0.8, *ends]) * 0.97, max([1.25, *ends]) * 1.03
@@ -136,7 +150,7 @@ def picture(results, rows):
     text = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 20} {height}" font-family="sans-serif" font-size="12">']
     text.append(f'<rect width="{left + width + 20}" height="{height}" fill="#ffffff"/>')
     for number, library in enumerate(others):
-        at = left + number * 200
+        at = left + number * (width // len(others))
         text.append(f'<circle cx="{at + 5}" cy="14" r="4" fill="{names[library["name"]]}"/><text x="{at + 15}" y="18">{library["title"]}</text>')
     for mark in [0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4]:
         if low <= mark <= high:
