@@ -181,7 +181,6 @@ class Page:
             here = advantage(statistics.median(after), statistics.median(before), is_time) if before and after else None
             there = advantage(row["after"], row["before"], is_time)
             changes.append((there, here))
-            self.rows += 1
             self.line(cell_title(row), times(there), times(here))
         both = [pair for pair in changes if pair[1]]
         if both:
