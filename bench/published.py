@@ -170,7 +170,11 @@ class Page:
         if not path.exists():
             self.text.append("Not measured here yet.\n")
             return
-        runs = {(cell, library, metric): samples for cell, library, metric, samples in json.loads(path.read_text(encoding="utf-8"))["runs"]}
+        data = json.loads(path.read_text(encoding="utf-8"))
+        load = data["machine"]["load"]
+        draft = f", a draft beside other programs (load average {load:.0f})" if load > QUIET else ""
+        self.text.append(wrapped(f"Here measured on {data['date'][:10]}{draft}: medians."))
+        runs = {(cell, library, metric): samples for cell, library, metric, samples in data["runs"]}
         self.table(["there", "here"])
         changes = []
         for row in report["rows"]:
