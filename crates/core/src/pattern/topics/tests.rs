@@ -196,7 +196,8 @@ fn removed_topics_free_their_memory() {
         topics.insert(topic);
     }
     let before = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
-    let slots: Vec<u32> = many(40_000, 57, 8).map(|topic| topics.insert(&topic)).collect();
+    let count = if cfg!(miri) { 2_000 } else { 40_000 };
+    let slots: Vec<u32> = many(count, 57, 8).map(|topic| topics.insert(&topic)).collect();
     topics.clean_up(usize::MAX);
     let full = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
     for slot in slots {
@@ -205,7 +206,10 @@ fn removed_topics_free_their_memory() {
     topics.clean_up(usize::MAX);
     let after = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
     // A trie of a thousand nodes is too small to be rebuilt.
-    assert!(after <= before + (128 << 10) && full > 8 << 20, "{before} bytes before, {full}, {after} after");
+    assert!(
+        after <= before + (128 << 10) && full > 200 * count as usize,
+        "{before} bytes before, {full}, {after} after"
+    );
     assert_eq!(matching_any(&topics, b"oooo"), 4);
 }
 
