@@ -13,6 +13,7 @@ use crate::conn::reader::{ReadSet, Sleep};
 use crate::conn::room_fd;
 use crate::error::Error;
 use crate::idle;
+use smallvec::SmallVec;
 use std::io::ErrorKind;
 use tautline_io::clock;
 use tautline_io::fd::{self, AsRawFd};
@@ -206,11 +207,12 @@ fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
 
 fn sleep(
     waiters: &mut [&mut dyn Waiter],
-    full: Vec<Arc<Stream>>,
+    full: SmallVec<[Arc<Stream>; 4]>,
     raw: &mut [PollFd],
     deadline: Option<Instant>,
 ) -> Result<(), Error> {
-    let mut fds: Vec<PollFd> = raw.to_vec();
+    // Inline for one socket, so that a sleep needs no memory.
+    let mut fds: SmallVec<[PollFd; 8]> = SmallVec::from_slice(raw);
     // Keeps the streams' descriptors open while they are polled.
     let mut streams = full;
     fds.extend(streams.iter().map(|stream| room_fd(stream)));
