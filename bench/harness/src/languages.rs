@@ -5,6 +5,7 @@
 //! `rounds` runs all trials, `data` stores the measurements, `pages` and `plots` show them.
 //! `docs/develop/methodology.md` describes the method.
 
+mod categories;
 mod data;
 mod language;
 mod pages;
@@ -221,10 +222,10 @@ fn announce(
     println!("Tautline  {}", libraries.tautline.display());
     for language in languages {
         let versions: Vec<&str> = language.versions.values().map(String::as_str).collect();
-        println!("{:<16} {} on {}", language.name, versions.join("; "), language.libraries().join(" and "));
+        println!("{:<22} {} on {}", language.name, versions.join("; "), language.libraries().join(" and "));
     }
     for (name, reason) in skipped {
-        println!("{name:<16} SKIPPED: {reason}");
+        println!("{name:<22} SKIPPED: {reason}");
     }
     for point in points {
         let what = if point.kind == TrialKind::Latency { "round trips" } else { "messages" };

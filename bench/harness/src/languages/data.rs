@@ -8,9 +8,24 @@ use std::collections::BTreeMap;
 
 /// Baseline for the other languages.
 pub(crate) const BASELINE: &str = "cpp";
+/// Baseline for the other languages with CURVE.
+pub(crate) const CURVE_BASELINE: &str = "cpp-curve";
+
+/// Table of `analysis.md` that a language belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Table {
+    /// Plain text over TCP, by the usual calls of the binding.
+    #[default]
+    Plain,
+    /// By the binding's calls for async programs.
+    Async,
+    /// Encrypted with CURVE.
+    Curve,
+}
 
 /// The whole file.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Data {
     /// Time of the last measurement of rows.
     pub(crate) date: String,
@@ -36,6 +51,11 @@ pub(crate) struct Row {
     pub(crate) binding: String,
     /// `libzmq`, `tautline`, or `own`.
     pub(crate) library: String,
+    #[serde(default)]
+    pub(crate) table: Table,
+    /// Another table that shows the row, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) also: Option<Table>,
     pub(crate) date: String,
     pub(crate) versions: BTreeMap<String, String>,
     pub(crate) cells: Vec<Cell>,
@@ -184,10 +204,18 @@ impl Data {
         self.rows.iter().find(|row| row.language == language && row.library == library)
     }
 
-    /// Returns the C++ row to compare `row` with: on the same library, or on Tautline for an independent
-    /// implementation.
+    /// Returns the part of the data that a table shows.
+    pub(crate) fn of_table(&self, table: Table) -> Self {
+        let mut part = self.clone();
+        part.rows.retain(|row| row.table == table || row.also == Some(table));
+        part
+    }
+
+    /// Returns the C++ row to compare `row` with: on the same library, or on libzmq for an independent
+    /// implementation. Rows with CURVE are compared with each other.
     pub(crate) fn baseline_of(&self, row: &Row) -> Option<&Row> {
-        self.row(BASELINE, if row.library == "own" { "libzmq" } else { &row.library })
+        let language = if row.table == Table::Curve { CURVE_BASELINE } else { BASELINE };
+        self.row(language, if row.library == "own" { "libzmq" } else { &row.library })
     }
 
     /// Returns the languages in the order of the tables, each once.
@@ -255,10 +283,10 @@ impl Data {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn cell(size: u64, length: usize, values: &[f64]) -> Cell {
+    pub(crate) fn cell(size: u64, length: usize, values: &[f64]) -> Cell {
         Cell {
             kind: "throughput".to_owned(),
             size,
@@ -271,7 +299,7 @@ mod tests {
         }
     }
 
-    fn data(rows: Vec<Row>) -> Data {
+    pub(crate) fn data(rows: Vec<Row>) -> Data {
         Data {
             date: String::new(),
             machine: Machine::here(),
@@ -284,12 +312,14 @@ mod tests {
         }
     }
 
-    fn row(language: &str, library: &str, cells: Vec<Cell>) -> Row {
+    pub(crate) fn row(language: &str, library: &str, cells: Vec<Cell>) -> Row {
         Row {
             language: language.to_owned(),
             title: language.to_owned(),
             binding: String::new(),
             library: library.to_owned(),
+            table: Table::Plain,
+            also: None,
             date: String::new(),
             versions: BTreeMap::new(),
             cells,
@@ -330,6 +360,37 @@ mod tests {
         let merged = old.merge(new);
         assert_eq!(merged.rows[0].dates(), ("June", "May"));
         assert_eq!(merged.rows[0].date(&merged.rows[0].cells[0]), "May");
+    }
+
+    #[test]
+    fn a_table_shows_its_own_rows_and_those_that_name_it_too() {
+        let mut rows = vec![row("cpp", "libzmq", vec![]), row("node", "libzmq", vec![])];
+        rows[1].also = Some(Table::Async);
+        rows.push(Row { table: Table::Async, ..row("python-async", "libzmq", vec![]) });
+        rows.push(Row { table: Table::Curve, ..row("cpp-curve", "libzmq", vec![]) });
+        let data = data(rows);
+        let names = |table| data.of_table(table).rows.into_iter().map(|row| row.language).collect::<Vec<_>>();
+        assert_eq!(names(Table::Plain), ["cpp", "node"]);
+        assert_eq!(names(Table::Async), ["node", "python-async"]);
+        assert_eq!(names(Table::Curve), ["cpp-curve"]);
+    }
+
+    #[test]
+    fn rows_with_curve_are_compared_with_each_other() {
+        let mut rows = vec![row("cpp", "libzmq", vec![])];
+        for name in ["cpp-curve", "go-curve"] {
+            rows.push(Row { table: Table::Curve, ..row(name, "libzmq", vec![]) });
+        }
+        let data = data(rows);
+        assert_eq!(data.baseline_of(&data.rows[2]).unwrap().language, "cpp-curve");
+        assert_eq!(data.baseline_of(&row("go", "own", vec![])).unwrap().language, "cpp");
+    }
+
+    #[test]
+    fn file_without_tables_has_plain_rows() {
+        let mut json = serde_json::to_value(row("go", "libzmq", vec![])).unwrap();
+        json.as_object_mut().unwrap().remove("table");
+        assert_eq!(serde_json::from_value::<Row>(json).unwrap().table, Table::Plain);
     }
 
     #[test]

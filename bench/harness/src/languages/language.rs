@@ -1,6 +1,7 @@
 //! Language descriptors (`bench/languages/NAME/language.toml`), and the rows of the benchmark that they
 //! define.
 
+use super::data::Table;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,14 @@ struct File {
     /// Divisor of the message count for throughput.
     #[serde(default = "one")]
     slow: u64,
+    /// Divisor of the number of round trips for latency.
+    #[serde(default = "one")]
+    slow_rounds: u64,
+    /// Table that shows the language.
+    #[serde(default)]
+    table: Table,
+    /// Another table that shows it, too.
+    also: Option<Table>,
 }
 
 fn one() -> u64 {
@@ -45,6 +54,9 @@ pub(crate) struct Language {
     pub(crate) binding: String,
     pub(crate) swap: Swap,
     pub(crate) slow: u64,
+    pub(crate) slow_rounds: u64,
+    pub(crate) table: Table,
+    pub(crate) also: Option<Table>,
     /// Folder of its four programs.
     pub(crate) programs: PathBuf,
     /// Versions of compilers, runtimes and the binding, as reported by its build.
@@ -80,6 +92,9 @@ impl Language {
             binding: file.binding,
             swap: file.swap,
             slow: file.slow.max(1),
+            slow_rounds: file.slow_rounds.max(1),
+            table: file.table,
+            also: file.also,
             programs,
             versions,
         }))

@@ -1,6 +1,7 @@
 //! Pages of `docs/results`: `analysis.md` about all languages, and one page for each.
 
-use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, band, overhead, ratio};
+use super::categories;
+use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, Table, band, overhead, ratio};
 use super::plots::short;
 use crate::statistics::{Verdict, verdict};
 use std::fmt::Write;
@@ -55,7 +56,7 @@ fn gain(data: &Data, language: &str, figure: LanguageFigure, size: u64) -> Optio
     ratio(ours, theirs, figure)
 }
 
-fn library_title(library: &str) -> &str {
+pub(super) fn library_title(library: &str) -> &str {
     match library {
         "tautline" => "Tautline",
         "own" => "its own",
@@ -72,12 +73,14 @@ fn analysis(data: &Data) -> String {
          has the longer one.\n\n",
     );
     environment(data, &mut text);
-    text.push_str("\n![Tautline beside libzmq](plots/dashboard.svg)\n");
-    summary(data, &mut text);
+    let plain = &data.of_table(Table::Plain);
+    text.push_str("\n![Tautline beside libzmq](plots/dashboard.svg)\n\n## Tautline beside libzmq under the same binding\n\n");
+    summary(plain, &mut text);
+    let _ = write!(text, "\n## What each language is fast enough for\n\n{}", categories::tables(plain));
     for figure in FIGURES {
         let plot = if figure == LanguageFigure::Rate { "throughput" } else { "latency" };
         let _ = write!(text, "\n## {}\n\n![{plot}](plots/{plot}.svg)\n\n", figure_title(figure));
-        table_of(data, figure, &mut text);
+        table_of(plain, figure, &mut text);
     }
     text.push_str("\n## Overhead beside C++ on the same library\n\n![speed](plots/speed.svg)\n\nThe picture has the speed, with C++ on libzmq as 100 per cent; the table holds \
          each language against C++ on the same library.\n\n");
@@ -85,9 +88,38 @@ fn analysis(data: &Data) -> String {
         "(language - C++) / C++ for times, (C++ - language) / C++ for rates: larger values are worse. Negative values \
          mean faster than C++ by that share.\n\n",
     );
-    overheads(data, &mut text);
+    overheads(plain, &mut text);
+    section(
+        data,
+        Table::Async,
+        "Async calls",
+        "The same programs with the binding's calls for async programs. The rows of Node.js are those above: its \
+         bindings have only async calls.",
+        &mut text,
+    );
+    section(
+        data,
+        Table::Curve,
+        "Encrypted with CURVE",
+        "The same programs, and every message is encrypted and authenticated with CURVE.",
+        &mut text,
+    );
     skipped(data, &mut text);
     text
+}
+
+/// Writes the three tables of one kind of programs, if any was measured.
+fn section(data: &Data, table: Table, title: &str, about: &str, text: &mut String) {
+    let part = data.of_table(table);
+    if part.rows.iter().all(|row| row.table != table) {
+        return;
+    }
+    let _ = write!(text, "\n## {title}\n\n{about}\n\n");
+    summary(&part, text);
+    for figure in FIGURES {
+        let _ = write!(text, "\n### {title}: {}\n\n", figure_title(figure).to_lowercase());
+        table_of(&part, figure, text);
+    }
 }
 
 fn environment(data: &Data, text: &mut String) {
@@ -133,7 +165,6 @@ fn dates(data: &Data, language: &Row) -> String {
 
 /// Counts the won and the other comparisons.
 fn summary(data: &Data, text: &mut String) {
-    text.push_str("\n## Tautline beside libzmq under the same binding\n\n");
     text.push_str("Ratios of medians: times below 1 and rates above 1 are Tautline's.\n\n| language |");
     let sizes = data.sizes();
     for figure in FIGURES {
@@ -175,11 +206,12 @@ fn summary(data: &Data, text: &mut String) {
 fn table_of(data: &Data, figure: LanguageFigure, text: &mut String) {
     let sizes = data.sizes();
     text.push_str("| language | binding | library |");
+    let rates = figure == LanguageFigure::Rate;
     for size in &sizes {
-        let _ = write!(text, " {size} B |");
+        let _ = write!(text, " {size} B |{}", if rates { " Mb/s |" } else { "" });
     }
     text.push_str("\n|---|---|---|");
-    text.push_str(&"--:|".repeat(sizes.len()));
+    text.push_str(&"--:|".repeat(sizes.len() * if rates { 2 } else { 1 }));
     text.push('\n');
     for row in &data.rows {
         let _ = write!(text, "| {} | {} | {} |", row.title, row.binding, library_title(&row.library));
@@ -188,9 +220,28 @@ fn table_of(data: &Data, figure: LanguageFigure, text: &mut String) {
             let median = row.longest(figure, size).and_then(|cell| cell.median(figure));
             let shown = if measured { value(figure, median) } else { "not measured".to_owned() };
             let _ = write!(text, " {shown} |");
+            if rates {
+                let _ = write!(text, " {} |", median.map_or_else(String::new, |rate| megabits(rate, size)));
+            }
         }
         text.push('\n');
     }
+    if rates {
+        text.push_str(
+            "\nMb/s: millions of bits of messages per second, without the bytes of the protocol.\n",
+        );
+    }
+}
+
+/// Formats the megabits per second of messages of that size, with commas between thousands.
+fn megabits(rate: f64, size: u64) -> String {
+    let megabits = rate * size as f64 * 8.0 / 1e6;
+    if megabits < 1000.0 {
+        return short(megabits);
+    }
+    let whole = megabits.round() as u64;
+    let (thousands, rest) = (whole / 1000, whole % 1000);
+    format!("{thousands},{rest:03}")
 }
 
 fn overheads(data: &Data, text: &mut String) {
@@ -277,7 +328,7 @@ fn line(data: &Data, row: &Row, cell: &Cell, figure: LanguageFigure, text: &mut 
     let (low, high) = crate::statistics::range(values);
     let compared = data
         .baseline_of(row)
-        .filter(|_| row.language != BASELINE)
+        .filter(|baseline| row.language != baseline.language)
         .and_then(|baseline| baseline.cell(&cell.kind, cell.size, cell.length))
         .and_then(|baseline| ratio(cell, baseline, figure))
         .map_or_else(String::new, |ratio| {
@@ -298,4 +349,63 @@ fn line(data: &Data, row: &Row, cell: &Cell, figure: LanguageFigure, text: &mut 
         value(figure, cell.median(figure)),
         row.date(cell),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::tests::{cell, data, row};
+    use super::*;
+
+    fn of(table: Table, language: &str, library: &str, rate: f64) -> Row {
+        Row { table, ..row(language, library, vec![cell(64, 0, &[rate])]) }
+    }
+
+    /// Returns the part of the page below this heading.
+    fn below<'a>(page: &'a str, heading: &str) -> &'a str {
+        let from = page
+            .split_once(&format!("\n## {heading}\n"))
+            .unwrap_or_else(|| panic!("no {heading} in {page}"))
+            .1;
+        from.split_once("\n## ").map_or(from, |(text, _)| text)
+    }
+
+    #[test]
+    fn each_kind_of_programs_has_its_own_section() {
+        let mut rows = vec![
+            of(Table::Plain, "cpp", "libzmq", 2e6),
+            of(Table::Plain, "node", "libzmq", 3e5),
+            of(Table::Async, "go-async", "libzmq", 1e5),
+            of(Table::Curve, "cpp-curve", "libzmq", 4e5),
+        ];
+        rows[1].also = Some(Table::Async);
+        let page = analysis(&data(rows));
+        for heading in [
+            "Tautline beside libzmq under the same binding",
+            "Throughput",
+            "Overhead beside C++ on the same library",
+        ] {
+            assert!(!below(&page, heading).contains("-async"), "{page}");
+            assert!(!below(&page, heading).contains("-curve"), "{page}");
+        }
+        let asynchronous = below(&page, "Async calls");
+        assert!(asynchronous.contains("| go-async |") && asynchronous.contains("| node |"), "{page}");
+        assert!(!asynchronous.contains("cpp"), "{page}");
+        assert!(below(&page, "Encrypted with CURVE").contains("| cpp-curve |"), "{page}");
+    }
+
+    #[test]
+    fn kind_that_was_not_measured_has_no_section() {
+        let mut rows = vec![of(Table::Plain, "node", "libzmq", 3e5)];
+        rows[0].also = Some(Table::Async);
+        let page = analysis(&data(rows));
+        assert!(!page.contains("Async calls") && !page.contains("CURVE"), "{page}");
+    }
+
+    #[test]
+    fn each_rate_is_also_in_megabits() {
+        let page = analysis(&data(vec![of(Table::Plain, "cpp", "libzmq", 3.95e6)]));
+        assert!(page.contains("| library | 64 B | Mb/s |\n"), "{page}");
+        assert!(page.contains("| libzmq | 3.95 M/s | 2,022 |\n"), "{page}");
+        assert_eq!((megabits(1e3, 64).as_str(), megabits(24e3, 65536).as_str()), ("0.51", "12,583"));
+    }
 }

@@ -1,6 +1,6 @@
 //! Plots of `docs/results`: bars beside each other for every language, drawn by `plotters`.
 
-use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, ratio};
+use super::data::{BASELINE, Cell, Data, LanguageFigure, Ratio, Row, Table, ratio};
 use crate::statistics::range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -36,6 +36,7 @@ struct Panel {
 
 /// Returns every plot: file name under the results, and SVG.
 pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
+    let data = &data.of_table(Table::Plain);
     let figures = |figure| data.sizes().into_iter().map(move |size| absolute(data, figure, size)).collect();
     let gains =
         |figure| data.sizes().into_iter().map(move |size| gains(data, figure, size)).collect::<Vec<_>>();

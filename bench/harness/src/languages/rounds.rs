@@ -126,6 +126,8 @@ impl Rounds<'_> {
                     title: language.title.clone(),
                     binding: language.binding.clone(),
                     library: (*library).to_owned(),
+                    table: language.table,
+                    also: language.also,
                     date: machine::date(),
                     versions: language.versions.clone(),
                     cells: self.points.iter().map(|point| empty_cell(point, language)).collect(),
@@ -232,10 +234,11 @@ fn done(rows: &[Row]) -> usize {
 }
 
 fn empty_cell(point: &Point, language: &Language) -> Cell {
-    let count = match point.kind {
-        TrialKind::Latency => point.count,
-        TrialKind::Throughput => (point.count / language.slow).max(2),
+    let divisor = match point.kind {
+        TrialKind::Latency => language.slow_rounds,
+        TrialKind::Throughput => language.slow,
     };
+    let count = (point.count / divisor).max(2);
     Cell {
         kind: data::kind_name(point.kind).to_owned(),
         size: point.size,
@@ -250,7 +253,19 @@ fn empty_cell(point: &Point, language: &Language) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::limited;
+    use super::super::language::{Language, Swap};
+    use super::super::trial::tests::language;
+    use super::{Point, TrialKind, empty_cell, limited};
+
+    #[test]
+    fn slow_language_has_fewer_messages_and_rounds() {
+        let slow = Language { slow: 5, slow_rounds: 2, ..language(Swap::Loader) };
+        let count =
+            |kind, count| empty_cell(&Point { kind, size: 64, count, length: 0, warm_up: 10 }, &slow).count;
+        assert_eq!(count(TrialKind::Latency, 10_000), 5_000);
+        assert_eq!(count(TrialKind::Throughput, 10_000), 2_000);
+        assert_eq!(count(TrialKind::Throughput, 3), 2);
+    }
 
     #[test]
     fn a_longer_trial_stays_within_the_budget_or_is_left_out() {

@@ -1,5 +1,6 @@
 //! One trial: the two processes of one cell, and the proof of which library they used.
 
+use super::data::Table;
 use super::language::{Language, Swap};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ struct Line {
     count: u64,
     size: u64,
     verified: bool,
+    /// True if the program has set the keys of CURVE. A pair of programs exchanges no message if only one has.
+    #[serde(default)]
+    curve: bool,
     #[serde(flatten)]
     figures: BTreeMap<String, f64>,
 }
@@ -87,6 +91,9 @@ pub(crate) fn run(
     let line: Line = serde_json::from_str(&line).map_err(|e| format!("{e} in: {line}"))?;
     if !line.verified || line.count != task.count || line.size != task.size {
         return Err("its result is for other options than the given ones".to_owned());
+    }
+    if line.curve != (language.table == Table::Curve) {
+        return Err(format!("its messages are {}encrypted with CURVE", if line.curve { "" } else { "not " }));
     }
     let wanted: &[&str] = match task.kind {
         TrialKind::Latency => &["mean_us", "p50_us", "p99_us"],
@@ -244,16 +251,19 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn language(swap: Swap) -> Language {
+    pub(crate) fn language(swap: Swap) -> Language {
         Language {
             name: "x".to_owned(),
             title: "X".to_owned(),
             binding: "x".to_owned(),
             swap,
             slow: 1,
+            slow_rounds: 1,
+            table: Table::Plain,
+            also: None,
             programs: PathBuf::new(),
             versions: BTreeMap::new(),
         }
