@@ -11,7 +11,7 @@ if [[ ! -e $CACHE/.complete ]]; then
     touch .complete
 fi
 for program in local_lat remote_lat local_thr remote_thr; do
-    g++ -std=c++17 -O3 -march=native -Wall -Wextra -I "$LIBZMQ/include" -isystem "$CACHE/usr/include" "$here/$program.cpp" \
+    g++ -std=c++17 -O3 -march=native -flto -Wall -Wextra -I "$LIBZMQ/include" -isystem "$CACHE/usr/include" "$here/$program.cpp" \
         "$LIBZMQ/lib/libzmq.so.5" -Wl,--allow-shlib-undefined -pthread -o "$OUT/$program"
 done
 {
