@@ -35,11 +35,11 @@ tools=()
 for name in "${names[@]}"; do
     case $name in
         node-*) tools+=(node:nodejs npm:npm) ;;
-        go) tools+=(go:golang-go gcc:gcc pkg-config:pkg-config) ;;
+        go | go-*) tools+=(go:golang-go gcc:gcc pkg-config:pkg-config) ;;
         java) tools+=(javac:default-jdk-headless) ;;
         jeromq) tools+=(javac:default-jdk-headless mvn:maven) ;;
-        dotnet | mono) tools+=(mcs:mono-mcs mono:mono-runtime) ;;
-        python) tools+=(python3:python3 py=ensurepip:python3-venv) ;;
+        dotnet | dotnet-* | mono) tools+=(mcs:mono-mcs mono:mono-runtime) ;;
+        python | python-*) tools+=(python3:python3 py=ensurepip:python3-venv) ;;
     esac
 done
 scripts/need.sh cargo:cargo g++:g++ make:make baseline --also ${tools[@]+"${tools[@]}"}

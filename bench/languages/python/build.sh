@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # CPython with the wheel of pyzmq that pip installs. Variables and results: bench/languages/build.sh.
+#
+# PROGRAMS=FOLDER takes the four programs from another folder (../python-async).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" python3:python3 py=ensurepip:python3-venv
@@ -9,8 +11,9 @@ if [[ ! -e $CACHE/venv/.complete ]]; then
     "$CACHE/venv/bin/pip" --quiet --disable-pip-version-check install --only-binary :all: pyzmq==27.1.0
     touch "$CACHE/venv/.complete"
 fi
+cp "$here/common.py" "${PROGRAMS:-$here}"/{local,remote}_{lat,thr}.py "$OUT"
 for program in local_lat remote_lat local_thr remote_thr; do
-    printf '#!/bin/sh\nexec "%s" -O -B "%s" "$@"\n' "$CACHE/venv/bin/python" "$here/$program.py" >"$OUT/$program"
+    printf '#!/bin/sh\nexec "%s" -O -B "%s" "$@"\n' "$CACHE/venv/bin/python" "$OUT/$program.py" >"$OUT/$program"
     chmod +x "$OUT/$program"
 done
 {
