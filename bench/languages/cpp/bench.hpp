@@ -57,6 +57,26 @@ struct arguments
     }
 };
 
+// True if `secure` has set keys.
+inline bool encrypted = false;
+
+// Sets the keys of CURVE, if the environment has some (../curve.sh). A program that knows the key of a server is
+// a client.
+inline void secure(zmq::socket_t &socket)
+{
+    const char *secret = std::getenv("CURVE_SECRET"), *server = std::getenv("CURVE_SERVER");
+    if (!secret)
+        return;
+    if (server) {
+        socket.set(zmq::sockopt::curve_serverkey, server);
+        socket.set(zmq::sockopt::curve_publickey, std::getenv("CURVE_PUBLIC"));
+    } else {
+        socket.set(zmq::sockopt::curve_server, true);
+    }
+    socket.set(zmq::sockopt::curve_secretkey, secret);
+    encrypted = true;
+}
+
 // Writes the number into the first 8 bytes (the machines that are measured are little-endian).
 inline void write_number(std::vector<char> &message, std::uint64_t number)
 {
@@ -74,17 +94,19 @@ inline void report_rounds(const arguments &with, std::uint64_t total, std::vecto
     std::sort(times.begin(), times.end());
     const auto half = [](std::uint64_t ns) { return ns / 2e3; };
     std::printf("{\"rounds\":%zu,\"size\":%zu,\"seconds\":%.9f,\"mean_us\":%.4f,\"p50_us\":%.4f,\"p99_us\":%.4f,"
-                "\"verified\":true}\n",
+                "\"curve\":%s,\"verified\":true}\n",
                 times.size(), with.size, total / 1e9, half(total) / times.size(), half(times[times.size() / 2]),
-                half(times[times.size() * 99 / 100]));
+                half(times[times.size() * 99 / 100]), encrypted ? "true" : "false");
 }
 
 // Prints the figures of a stream.
 inline void report_stream(const arguments &with, clock::duration time)
 {
     const double seconds = nanoseconds(time) / 1e9;
-    std::printf("{\"count\":%llu,\"size\":%zu,\"seconds\":%.9f,\"messages_per_second\":%.1f,\"verified\":true}\n",
-                static_cast<unsigned long long>(with.count), with.size, seconds, (with.count - 1) / seconds);
+    std::printf("{\"count\":%llu,\"size\":%zu,\"seconds\":%.9f,\"messages_per_second\":%.1f,"
+                "\"curve\":%s,\"verified\":true}\n",
+                static_cast<unsigned long long>(with.count), with.size, seconds, (with.count - 1) / seconds,
+                encrypted ? "true" : "false");
 }
 
 } // namespace bench

@@ -6,6 +6,7 @@ int main(int argc, char **argv)
     const bench::arguments with(argc, argv);
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::rep);
+    bench::secure(socket);
     socket.bind(with.endpoint);
     std::vector<char> message(with.size);
     for (std::uint64_t number = 0; number < with.warm_up + with.count; number++) {

@@ -6,6 +6,7 @@ int main(int argc, char **argv)
     const bench::arguments with(argc, argv);
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::req);
+    bench::secure(socket);
     socket.connect(with.endpoint);
     std::vector<char> request(with.size), answer(with.size);
     std::vector<std::uint64_t> times;

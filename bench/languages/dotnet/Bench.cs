@@ -2,6 +2,7 @@ using System;
 using System.Diagnostics;
 using System.Globalization;
 using System.IO;
+using Tautline;
 
 /// <summary>Shared code of the four programs: arguments, numbered messages, and the line of JSON that the
 /// harness reads.</summary>
@@ -13,6 +14,9 @@ unsafe struct Bench
     public readonly long Count;
     /// <summary>Number of messages before the measured ones.</summary>
     public readonly long WarmUp;
+
+    /// <summary>True if <see cref="Secure"/> has set keys.</summary>
+    static bool encrypted;
 
     /// <summary>Reads the command line, or ends the program.</summary>
     public Bench(string[] words)
@@ -36,6 +40,27 @@ unsafe struct Bench
             Fail("message " + number + " is wrong: " + length + " bytes");
     }
 
+    /// <summary>Sets the keys of CURVE, if the environment has some (../curve.sh). A program that knows the key of a
+    /// server is a client.</summary>
+    public static void Secure(Socket socket)
+    {
+        string secret = Environment.GetEnvironmentVariable("CURVE_SECRET");
+        string server = Environment.GetEnvironmentVariable("CURVE_SERVER");
+        if (secret == null)
+            return;
+        if (server == null)
+        {
+            socket.CurveServer = true;
+        }
+        else
+        {
+            socket.CurveServerKey = server;
+            socket.CurvePublicKey = Environment.GetEnvironmentVariable("CURVE_PUBLIC");
+        }
+        socket.CurveSecretKey = secret;
+        encrypted = true;
+    }
+
     /// <summary>Writes the number into the first 8 bytes (the machines that are measured are little-endian).</summary>
     public static void Write(byte[] message, long number)
     {
@@ -55,15 +80,20 @@ unsafe struct Bench
     {
         Array.Sort(times);
         int rounds = times.Length;
-        Print("{{\"rounds\":{0},\"size\":{1},\"seconds\":{2:F9},\"mean_us\":{3:F4},\"p50_us\":{4:F4},\"p99_us\":{5:F4},\"verified\":true}}",
-            rounds, Size, Seconds(total), Half(total) / rounds, Half(times[rounds / 2]), Half(times[rounds * 99L / 100]));
+        Print("{{\"rounds\":{0},\"size\":{1},\"seconds\":{2:F9},\"mean_us\":{3:F4},\"p50_us\":{4:F4},\"p99_us\":{5:F4},\"curve\":{6},\"verified\":true}}",
+            rounds, Size, Seconds(total), Half(total) / rounds, Half(times[rounds / 2]), Half(times[rounds * 99L / 100]), Curve());
     }
 
     /// <summary>Prints the figures of a stream.</summary>
     public void ReportStream(long time)
     {
-        Print("{{\"count\":{0},\"size\":{1},\"seconds\":{2:F9},\"messages_per_second\":{3:F1},\"verified\":true}}",
-            Count, Size, Seconds(time), (Count - 1) / Seconds(time));
+        Print("{{\"count\":{0},\"size\":{1},\"seconds\":{2:F9},\"messages_per_second\":{3:F1},\"curve\":{4},\"verified\":true}}",
+            Count, Size, Seconds(time), (Count - 1) / Seconds(time), Curve());
+    }
+
+    static string Curve()
+    {
+        return encrypted ? "true" : "false";
     }
 
     static double Seconds(long ticks)

@@ -9,6 +9,7 @@ static class LocalLat
         using (var context = new Context())
         using (var socket = new ReplySocket(context))
         {
+            Bench.Secure(socket);
             socket.Bind(with.Endpoint);
             var message = new byte[with.Size];
             for (long number = 0; number < with.WarmUp + with.Count; number++)

@@ -9,6 +9,7 @@ static class RemoteLat
         using (var context = new Context())
         using (var socket = new RequestSocket(context))
         {
+            Bench.Secure(socket);
             socket.Connect(with.Endpoint);
             var request = new byte[with.Size];
             var answer = new byte[with.Size];

@@ -9,6 +9,7 @@ static class RemoteThr
         using (var context = new Context())
         using (var socket = new PushSocket(context))
         {
+            Bench.Secure(socket);
             socket.Connect(with.Endpoint);
             var message = new byte[with.Size];
             for (long number = 0; number < with.WarmUp + with.Count; number++)

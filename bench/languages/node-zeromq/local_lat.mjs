@@ -1,9 +1,9 @@
 // Sends every request back as its answer.
 import { Reply } from "zeromq"
-import { departure, parseArguments, verify } from "./messages.mjs"
+import { departure, parseArguments, security, verify } from "./messages.mjs"
 
 const { endpoint, size, count, warmUp } = parseArguments()
-const socket = new Reply()
+const socket = new Reply(security)
 const left = departure(socket)
 await socket.bind(endpoint)
 

@@ -1,9 +1,9 @@
 // Receives messages, and reports the rate per second.
 import { Pull } from "zeromq"
-import { parseArguments, verify } from "./messages.mjs"
+import { parseArguments, report, security, verify } from "./messages.mjs"
 
 const { endpoint, size, count, warmUp } = parseArguments()
-const socket = new Pull()
+const socket = new Pull(security)
 await socket.bind(endpoint)
 
 async function take(number) {
@@ -18,8 +18,5 @@ await take(warmUp)
 const start = process.hrtime.bigint()
 for (let number = warmUp + 1; number < warmUp + count; number++) await take(number)
 const seconds = Number(process.hrtime.bigint() - start) / 1e9
+report(socket, { count, size, seconds, messages_per_second: (count - 1) / seconds })
 socket.close()
-
-console.log(
-  JSON.stringify({ count, size, seconds, messages_per_second: (count - 1) / seconds, verified: true }),
-)

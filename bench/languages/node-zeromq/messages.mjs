@@ -24,6 +24,20 @@ export function departure(socket) {
   return new Promise(resolve => socket.events.on("disconnect", resolve))
 }
 
+// The socket's options for CURVE, if the environment has keys (../curve.sh). A program that knows the key of a server
+// is a client.
+const { CURVE_SECRET, CURVE_PUBLIC, CURVE_SERVER } = process.env
+export const security = !CURVE_SECRET
+  ? {}
+  : CURVE_SERVER
+    ? { curveServerKey: CURVE_SERVER, curvePublicKey: CURVE_PUBLIC, curveSecretKey: CURVE_SECRET }
+    : { curveServer: true, curveSecretKey: CURVE_SECRET }
+
+// Prints the figures. `curve` is true if the socket encrypts.
+export function report(socket, figures) {
+  console.log(JSON.stringify({ ...figures, curve: socket.securityMechanism === "curve", verified: true }))
+}
+
 // ENDPOINT SIZE COUNT [WARM-UP]
 export function parseArguments() {
   const [endpoint, ...numbers] = process.argv.slice(2)

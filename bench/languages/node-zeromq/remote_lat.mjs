@@ -1,9 +1,9 @@
 // Sends requests one after another, and reports the duration of a round trip.
 import { Request } from "zeromq"
-import { make, parseArguments, verify } from "./messages.mjs"
+import { make, parseArguments, report, security, verify } from "./messages.mjs"
 
 const { endpoint, size, count, warmUp } = parseArguments()
-const socket = new Request()
+const socket = new Request(security)
 socket.connect(endpoint)
 
 async function roundTrip(number) {
@@ -25,18 +25,15 @@ for (let round = 0; round < count; round++) {
   last = now
 }
 const nanos = Number(last - start)
-socket.close()
 
 times.sort()
 const percentile = part => times[Math.min(count - 1, Math.floor(count * part))] / 2000
-console.log(
-  JSON.stringify({
-    rounds: count,
-    size,
-    seconds: nanos / 1e9,
-    mean_us: nanos / 2000 / count,
-    p50_us: percentile(0.5),
-    p99_us: percentile(0.99),
-    verified: true,
-  }),
-)
+report(socket, {
+  rounds: count,
+  size,
+  seconds: nanos / 1e9,
+  mean_us: nanos / 2000 / count,
+  p50_us: percentile(0.5),
+  p99_us: percentile(0.99),
+})
+socket.close()

@@ -1,9 +1,9 @@
 // Sends messages as fast as it can.
 import { Push } from "zeromq"
-import { departure, make, parseArguments } from "./messages.mjs"
+import { departure, make, parseArguments, security } from "./messages.mjs"
 
 const { endpoint, size, count, warmUp } = parseArguments()
-const socket = new Push()
+const socket = new Push(security)
 const left = departure(socket)
 socket.connect(endpoint)
 

@@ -1,10 +1,13 @@
 """What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads."""
 
 import json
+import os
 import struct
 import sys
 
 HEADER = struct.Struct("<Q")
+# True if `secure` has set keys.
+encrypted = False
 
 
 def arguments():
@@ -22,5 +25,19 @@ def check(message, size, number):
         sys.exit(f"message {number} is wrong: {len(message)} bytes, {bytes(message[:8])!r}")
 
 
+def secure(socket):
+    """Sets the keys of CURVE, if the environment has some (../curve.sh). With the key of a server, this is a client."""
+    global encrypted
+    if "CURVE_SECRET" not in os.environ:
+        return
+    if "CURVE_SERVER" in os.environ:
+        socket.curve_serverkey = os.environb[b"CURVE_SERVER"]
+        socket.curve_publickey = os.environb[b"CURVE_PUBLIC"]
+    else:
+        socket.curve_server = True
+    socket.curve_secretkey = os.environb[b"CURVE_SECRET"]
+    encrypted = True
+
+
 def report(**figures):
-    print(json.dumps(figures | {"verified": True}), flush=True)
+    print(json.dumps(figures | {"curve": encrypted, "verified": True}), flush=True)

@@ -4,11 +4,12 @@ from time import perf_counter_ns
 
 import zmq
 
-from common import arguments, check, report
+from common import arguments, check, report, secure
 
 endpoint, size, count, warm_up = arguments()
 context = zmq.Context()
 socket = context.socket(zmq.PULL)
+secure(socket)
 socket.bind(endpoint)
 for number in range(warm_up + 1):
     check(socket.recv(), size, number)

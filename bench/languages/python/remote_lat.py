@@ -4,11 +4,12 @@ from time import perf_counter_ns
 
 import zmq
 
-from common import HEADER, arguments, check, report
+from common import HEADER, arguments, check, report, secure
 
 endpoint, size, rounds, warm_up = arguments()
 context = zmq.Context()
 socket = context.socket(zmq.REQ)
+secure(socket)
 socket.connect(endpoint)
 request = bytearray(size)
 times = [0] * rounds

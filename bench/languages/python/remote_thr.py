@@ -2,11 +2,12 @@
 
 import zmq
 
-from common import HEADER, arguments
+from common import HEADER, arguments, secure
 
 endpoint, size, count, warm_up = arguments()
 context = zmq.Context()
 socket = context.socket(zmq.PUSH)
+secure(socket)
 socket.connect(endpoint)
 message = bytearray(size)
 for number in range(warm_up + count):

@@ -8,7 +8,12 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	zmq "github.com/pebbe/zmq4"
 )
+
+// True if Secure has set keys.
+var encrypted bool
 
 // Arguments returns the endpoint, the size in bytes, the number of messages, and the number of warm-up
 // messages before them.
@@ -40,6 +45,23 @@ func Fail(err error) {
 	}
 }
 
+// Secure sets the keys of CURVE, if the environment has some (../curve.sh). A program that knows the key of a
+// server is a client.
+func Secure(socket *zmq.Socket) {
+	secret, server := os.Getenv("CURVE_SECRET"), os.Getenv("CURVE_SERVER")
+	if secret == "" {
+		return
+	}
+	if server == "" {
+		Fail(socket.SetCurveServer(1))
+	} else {
+		Fail(socket.SetCurveServerkey(server))
+		Fail(socket.SetCurvePublickey(os.Getenv("CURVE_PUBLIC")))
+	}
+	Fail(socket.SetCurveSecretkey(secret))
+	encrypted = true
+}
+
 // Number writes a message's number into it.
 func Number(message []byte, number int) {
 	binary.LittleEndian.PutUint64(message, uint64(number))
@@ -54,6 +76,7 @@ func Check(message []byte, size int, number int) {
 
 // Report prints the figures.
 func Report(figures map[string]any) {
+	figures["curve"] = encrypted
 	figures["verified"] = true
 	line, err := json.Marshal(figures)
 	Fail(err)

@@ -13,6 +13,7 @@ func main() {
 	Fail(err)
 	socket, err := context.NewSocket(zmq.REP)
 	Fail(err)
+	Secure(socket)
 	Fail(socket.Bind(endpoint))
 	for number := 0; number < warmUp+rounds; number++ {
 		message, err := socket.RecvBytes(0)

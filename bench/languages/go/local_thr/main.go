@@ -15,6 +15,7 @@ func main() {
 	Fail(err)
 	socket, err := context.NewSocket(zmq.PULL)
 	Fail(err)
+	Secure(socket)
 	Fail(socket.Bind(endpoint))
 	for number := 0; number < warmUp+1; number++ {
 		message, err := socket.RecvBytes(0)

@@ -16,6 +16,7 @@ func main() {
 	Fail(err)
 	socket, err := context.NewSocket(zmq.REQ)
 	Fail(err)
+	Secure(socket)
 	Fail(socket.Connect(endpoint))
 	request := make([]byte, size)
 	times := make([]time.Duration, rounds)

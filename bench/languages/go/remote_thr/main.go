@@ -13,6 +13,7 @@ func main() {
 	Fail(err)
 	socket, err := context.NewSocket(zmq.PUSH)
 	Fail(err)
+	Secure(socket)
 	Fail(socket.Connect(endpoint))
 	message := make([]byte, size)
 	for number := 0; number < warmUp+count; number++ {

@@ -1,6 +1,8 @@
 //! Shared code of the four programs: arguments, numbered messages, and the line of JSON that the harness
 //! reads.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 /// Arguments of a program: `endpoint size count [warm-up]`.
 pub struct Arguments {
     pub endpoint: String,
@@ -31,6 +33,28 @@ impl Arguments {
     }
 }
 
+/// Keys of CURVE, in Z85.
+pub enum Keys {
+    Server { secret: String },
+    Client { secret: String, public: String, server: String },
+}
+
+static ENCRYPTED: AtomicBool = AtomicBool::new(false);
+
+impl Keys {
+    /// Returns the keys that the environment has (`../curve.sh`), to be set by the caller. A program that knows
+    /// the key of a server is a client.
+    pub fn read() -> Option<Self> {
+        let text = |name| std::env::var(name).ok();
+        let secret = text("CURVE_SECRET")?;
+        ENCRYPTED.store(true, Relaxed);
+        Some(match (text("CURVE_PUBLIC"), text("CURVE_SERVER")) {
+            (Some(public), Some(server)) => Self::Client { secret, public, server },
+            _ => Self::Server { secret },
+        })
+    }
+}
+
 /// Ends the program with a reason.
 pub fn fail(reason: &str) -> ! {
     eprintln!("{reason}");
@@ -43,21 +67,23 @@ pub fn report_rounds(arguments: &Arguments, total: u64, times: &mut [u64]) {
     let rounds = times.len();
     let half = |ns: u64| ns as f64 / 2e3;
     println!(
-        r#"{{"rounds":{rounds},"size":{},"seconds":{},"mean_us":{},"p50_us":{},"p99_us":{},"verified":true}}"#,
+        r#"{{"rounds":{rounds},"size":{},"seconds":{},"mean_us":{},"p50_us":{},"p99_us":{},"curve":{},"verified":true}}"#,
         arguments.size,
         total as f64 / 1e9,
         half(total) / rounds as f64,
         half(times[rounds / 2]),
         half(times[rounds * 99 / 100]),
+        ENCRYPTED.load(Relaxed),
     );
 }
 
 /// Prints the figures of a stream.
 pub fn report_stream(arguments: &Arguments, seconds: f64) {
     println!(
-        r#"{{"count":{},"size":{},"seconds":{seconds},"messages_per_second":{},"verified":true}}"#,
+        r#"{{"count":{},"size":{},"seconds":{seconds},"messages_per_second":{},"curve":{},"verified":true}}"#,
         arguments.count,
         arguments.size,
         (arguments.count - 1) as f64 / seconds,
+        ENCRYPTED.load(Relaxed),
     );
 }

@@ -4,10 +4,14 @@ use languages_rust_tautline::{Arguments, report_stream};
 use std::time::Instant;
 use tautline::{Context, Pull, Result};
 
+#[path = "../secure.rs"]
+mod secure;
+use secure::secure;
+
 fn main() -> Result<()> {
     let arguments = Arguments::read();
     let context = Context::new();
-    let mut socket = Pull::new(&context)?;
+    let mut socket = secure(Pull::builder(&context)).build()?;
     socket.bind(&arguments.endpoint)?;
     for number in 0..=arguments.warm_up {
         arguments.check(&socket.recv()?, number);

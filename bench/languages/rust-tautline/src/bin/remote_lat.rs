@@ -4,10 +4,14 @@ use languages_rust_tautline::{Arguments, report_rounds};
 use std::time::Instant;
 use tautline::{Context, Req, Result};
 
+#[path = "../secure.rs"]
+mod secure;
+use secure::secure;
+
 fn main() -> Result<()> {
     let arguments = Arguments::read();
     let context = Context::new();
-    let mut socket = Req::new(&context)?;
+    let mut socket = secure(Req::builder(&context)).build()?;
     socket.connect(&arguments.endpoint)?;
     let mut request = vec![0; arguments.size];
     let mut times = Vec::with_capacity(arguments.count as usize);

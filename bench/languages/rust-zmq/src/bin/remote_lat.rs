@@ -3,10 +3,15 @@
 use languages_rust_zmq::{Arguments, report_rounds};
 use std::time::Instant;
 
+#[path = "../secure.rs"]
+mod secure;
+use secure::secure;
+
 fn main() -> Result<(), zmq::Error> {
     let arguments = Arguments::read();
     let context = zmq::Context::new();
     let socket = context.socket(zmq::REQ)?;
+    secure(&socket)?;
     socket.connect(&arguments.endpoint)?;
     let mut request = vec![0; arguments.size];
     let mut answer = zmq::Message::new();

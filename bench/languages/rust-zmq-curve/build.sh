@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# The programs of ../rust-zmq with CURVE. Variables and results: bench/languages/build.sh.
+set -euo pipefail
+exec "$(dirname "$0")/../curve.sh" rust-zmq
