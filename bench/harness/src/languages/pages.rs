@@ -101,7 +101,9 @@ fn analysis(data: &Data) -> String {
         data,
         Table::Curve,
         "Encrypted with CURVE",
-        "The same programs, and every message is encrypted and authenticated with CURVE.",
+        "The same programs, and every message is encrypted and authenticated with CURVE. Tautline has its default \
+         ciphers. For long messages they are slower than those of libsodium, and those of the feature `curve-dryoc` are \
+         faster ([cipher.md](../decisions/cipher.md)).",
         &mut text,
     );
     skipped(data, &mut text);
