@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" python3:python3 py=ensurepip:python3-venv
-wheel=${WHEEL:-$(TAGS=cp311-abi3 "$ROOT/packaging/python/build.sh")}
+wheel=${WHEEL:-$(CARGO_TARGET_DIR=$CACHE/target TAGS=cp311-abi3 "$ROOT/packaging/python/build.sh")}
 rm -rf "$CACHE/venv"
 python3 -m venv "$CACHE/venv"
 "$CACHE/venv/bin/pip" --quiet --disable-pip-version-check install --no-deps "$wheel"
