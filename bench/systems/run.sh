@@ -3,8 +3,9 @@
 # target/systems/SYSTEM, builds our wheel, and prints a table and the file of all results.
 #
 #   bench/systems/run.sh SYSTEM PLAN [PAIRS]
-#   bench/systems/run.sh detector frames     detector frames of 4 MiB to four consumers
-#   bench/systems/run.sh ffmpeg packets      video to a subscriber that pauses
+#   bench/systems/run.sh detector frames     detector frames of 4 MiB to four consumers by ipc
+#   bench/systems/run.sh detector namespaces the same by tcp between network namespaces (as root)
+#   bench/systems/run.sh ffmpeg packets      video to a subscriber that pauses, and to a fast one
 #   bench/systems/run.sh jupyter kernel      lines that a slow client receives, cells a second
 #   bench/systems/run.sh vllm engine         tokens a second (vLLM and PyTorch: 6 GB)
 #   bench/systems/run.sh vllm tensors        tensors from the engine to a worker

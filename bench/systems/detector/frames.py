@@ -1,17 +1,20 @@
 """Sends detector frames of 4 MiB by karabo-bridge to four consumers, and prints one line of JSON.
 
-    frames.py ipc|tcp|namespaces FRAMES [read]
+    frames.py ipc|namespaces FRAMES [read]
 
-Each consumer asks for the next frame, as karabo-bridge does by default, and looks at its first and last pixel; with `read` it sums the
-frame. `namespaces` is tcp with the consumers in a network namespace of their own, which needs root.
+The source computes each frame in new memory. Each consumer asks for the next frame, as karabo-bridge does by default, and looks at the
+first and the last pixel; with `read` it sums all pixels. karabo-bridge receives with copy=False. The first frame of each consumer is not
+counted: the clocks start when all consumers have it. `namespaces` is tcp with the consumers in a network namespace of their own.
 """
 
 import contextlib
 import json
 import os
+import pathlib
+import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import karabo_bridge
@@ -20,36 +23,48 @@ from processes import libraries
 
 CONSUMERS = 4
 SHAPE = (1024, 2048)
-NAMESPACE, HERE, THERE = f"frames-{os.getpid()}", f"fh{os.getpid()}", f"ft{os.getpid()}"
-
-
-def processor():
-    own, children = os.times()[:2], os.times()[2:4]
-    return sum(own) + sum(children)
+SECONDS = 100
+PREFIX = "frames-"
+NAMESPACE, HERE, THERE = f"{PREFIX}{os.getpid()}", f"fh{os.getpid()}", f"ft{os.getpid()}"
+WITHOUT_ROOT = "unshare --map-root-user --net --mount sh -c 'mount -t tmpfs none /run && exec bench/systems/run.sh detector namespaces'"
 
 
 def consume(endpoint, frames, read):
-    """Receives this number of frames. Prints the used libraries."""
-    client = karabo_bridge.Client(endpoint)
-    for _ in range(frames):
+    """Receives this number of frames, and prints a line after the first. Prints the processor time of the others."""
+    client = karabo_bridge.Client(endpoint, timeout=SECONDS)
+    for received in range(frames):
+        if received == 1:
+            print("ready", flush=True)
+            sys.stdin.readline()
+            used = time.process_time()
         data, _ = client.next()
         image = data["camera"]["image"]
         number = int(image[0, 0])
         assert number == image[-1, -1]
         if read:
             assert image.sum(dtype=numpy.uint64) == number * image.size
-    print(json.dumps(libraries([os.getpid()])), flush=True)
+    print(json.dumps({"processor": time.process_time() - used, "libraries": libraries([os.getpid()])}), flush=True)
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True)
+def ip(*words, check=True):
+    return subprocess.run(["ip", *words], check=check, stdout=subprocess.PIPE, text=True).stdout
 
 
 @contextlib.contextmanager
 def namespace():
     """A network namespace that reaches this one by 10.86.0.1."""
-    ip("netns", "add", NAMESPACE)
+    if os.geteuid():
+        sys.exit(f"frames: network namespaces need root (CAP_SYS_ADMIN and CAP_NET_ADMIN). Without root, run the plan frames, and then\n  {WITHOUT_ROOT}")
+    if not shutil.which("ip"):
+        sys.exit("frames: the program ip is missing. Install iproute2.")
+    # A run that was ended by SIGKILL left its namespace and its device.
+    for name in ip("netns", "list").split():
+        process = name.removeprefix(PREFIX)
+        if name != process and not pathlib.Path("/proc", process).exists():
+            ip("netns", "delete", name)
+            ip("link", "delete", f"fh{process}", check=False)
     try:
+        ip("netns", "add", NAMESPACE)
         ip("link", "add", HERE, "type", "veth", "peer", "name", THERE, "netns", NAMESPACE)
         ip("address", "add", "10.86.0.1/24", "dev", HERE)
         ip("link", "set", HERE, "up")
@@ -57,43 +72,60 @@ def namespace():
         ip("-n", NAMESPACE, "link", "set", THERE, "up")
         yield ["ip", "netns", "exec", NAMESPACE]
     finally:
-        ip("netns", "delete", NAMESPACE)
+        # A device ends together with the other one.
+        ip("link", "delete", HERE, check=False)
+        ip("netns", "delete", NAMESPACE, check=False)
+
+
+def frame(number):
+    return {"camera": {"image": numpy.full(SHAPE, number % 65536, dtype=numpy.uint16), "metadata": {}}}
+
+
+def run(stack, way, frames, options):
+    prefix, endpoint = [], f"ipc://@{NAMESPACE}"
+    if way == "namespaces":
+        prefix, endpoint = stack.enter_context(namespace()), "tcp://10.86.0.1:*"
+    server = stack.enter_context(karabo_bridge.ServerInThread(endpoint))
+    endpoint = server.server_socket.last_endpoint.decode().rstrip("\0")
+    command = [*prefix, sys.executable, __file__, "consume", endpoint, str(frames // CONSUMERS), *options]
+    consumers = []
+    for _ in range(CONSUMERS):
+        consumers.append(stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)))
+        stack.callback(consumers[-1].kill)
+    for number in range(CONSUMERS):
+        server.feed(frame(number))
+    for consumer in consumers:
+        assert consumer.stdout.readline() == "ready\n"
+    start, used = time.perf_counter(), time.process_time()
+    for consumer in consumers:
+        consumer.stdin.write("\n")
+        consumer.stdin.flush()
+    counted = frames // CONSUMERS * CONSUMERS - CONSUMERS
+    for number in range(CONSUMERS, CONSUMERS + counted):
+        server.feed(frame(number))
+    results = [json.loads(consumer.stdout.readline()) for consumer in consumers]
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    files = {file for result in results for file in result["libraries"]}
+    return {
+        "GB/s": round(counted * frame(0)["camera"]["image"].nbytes / seconds / 1e9, 3),
+        "processor ms a frame, source": round(used / counted * 1e3, 3),
+        "processor ms a frame, consumer": round(sum(result["processor"] for result in results) / counted * 1e3, 3),
+        "libraries": sorted({*libraries([os.getpid()]), *files}),
+    }
+
+
+def stop(number, _):
+    sys.exit(f"frames: stopped by {signal.Signals(number).name}")
 
 
 def main():
-    way, frames = sys.argv[1], int(sys.argv[2])
+    # An exception ends the consumers and the namespace.
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, stop)
+    signal.alarm(SECONDS)
     with contextlib.ExitStack() as stack:
-        prefix, endpoint = [], "tcp://127.0.0.1:*"
-        if way == "ipc":
-            endpoint = f"ipc://{stack.enter_context(tempfile.TemporaryDirectory())}/frames"
-        elif way == "namespaces":
-            prefix, endpoint = stack.enter_context(namespace()), "tcp://10.86.0.1:*"
-        server = stack.enter_context(karabo_bridge.ServerInThread(endpoint))
-        endpoint = server.server_socket.last_endpoint.decode().rstrip("\0")
-        command = [*prefix, sys.executable, __file__, "consume", endpoint, str(frames // CONSUMERS), *sys.argv[3:]]
-        consumers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(CONSUMERS)]
-        # The first request shows that a consumer is there.
-        used = processor()
-        start = None
-        for number in range(frames // CONSUMERS * CONSUMERS):
-            image = numpy.full(SHAPE, number % 65536, dtype=numpy.uint16)
-            server.feed({"camera": {"image": image, "metadata": {}}})
-            if number == CONSUMERS:
-                start = time.perf_counter()
-        files = {file for consumer in consumers for file in json.loads(consumer.communicate()[0])}
-        seconds = time.perf_counter() - start
-        assert all(consumer.returncode == 0 for consumer in consumers)
-        sent = (frames // CONSUMERS * CONSUMERS - CONSUMERS) * image.nbytes
-        print(
-            json.dumps(
-                {
-                    "GB/s": round(sent / seconds / 1e9, 3),
-                    "processor ms a frame": round((processor() - used) / frames * 1e3, 3),
-                    "libraries": sorted({*libraries([os.getpid()]), *files}),
-                }
-            ),
-            flush=True,
-        )
+        result = run(stack, sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":
