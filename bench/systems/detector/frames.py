@@ -26,7 +26,7 @@ SHAPE = (1024, 2048)
 SECONDS = 100
 PREFIX = "frames-"
 NAMESPACE, HERE, THERE = f"{PREFIX}{os.getpid()}", f"fh{os.getpid()}", f"ft{os.getpid()}"
-WITHOUT_ROOT = "unshare --map-root-user --net --mount sh -c 'mount -t tmpfs none /run && exec bench/systems/run.sh detector namespaces'"
+WITHOUT_ROOT = "unshare --map-root-user --net --mount sh -c 'mount -t tmpfs tmpfs /run && exec bench/systems/run.sh detector namespaces'"
 
 
 def consume(endpoint, frames, read):

@@ -4,7 +4,7 @@
 
 VIDEO is a key of VIDEOS. FFmpeg makes it from its test picture and stores it in FOLDER, unless it is there. Then FFmpeg publishes it in real
 time, without encoding it again. LIBRARY is put before FFmpeg's libzmq. The subscribers use pyzmq. The slow one pauses after its first
-message. They compare what they received with the same video in a file. A frame is lost if some of its bytes are. Frames before the first
+message. They compare the received bytes with the same video in a file. A frame is lost if some of its bytes are. Frames before the first
 message of a subscriber do not count, because it was not connected yet.
 """
 
@@ -50,7 +50,7 @@ def make(folder, video):
 
 
 def receive(endpoint, pause):
-    """Returns the messages until standard input has ended and no more of them come."""
+    """Receives until standard input has ended and the queue is empty. Returns the messages."""
     subscriber = zmq.Context().socket(zmq.SUB)
     subscriber.subscribe(b"")
     subscriber.rcvtimeo = 500
