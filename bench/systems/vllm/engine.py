@@ -2,41 +2,27 @@
 
     engine.py REQUESTS TOKENS
 
-The API's side is this process, the core of the engine another one; ZeroMQ over ipc connects them. The model has one layer and no trained
-weights, so little time is spent in it. All requests begin at once, and each generates TOKENS tokens.
+All requests begin at once, and each generates TOKENS tokens.
 """
 
 import asyncio
 import json
-import os
-import pathlib
 import statistics
 import sys
 import time
 
-from processes import libraries, processor, tree
+import tiny
+from processes import processor
 
-os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_LOGGING_LEVEL="ERROR", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
 PROMPT = 32
 
 
 async def main():
-    from vllm import AsyncEngineArgs, SamplingParams, TokensPrompt
-    from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm import TokensPrompt
 
     requests, tokens = int(sys.argv[1]), int(sys.argv[2])
-    engine = AsyncLLM.from_engine_args(
-        AsyncEngineArgs(
-            model=str(pathlib.Path(__file__).parent / "model"),
-            load_format="dummy",
-            skip_tokenizer_init=True,
-            enforce_eager=True,
-            max_model_len=512,
-            max_num_seqs=64,
-            dtype="bfloat16",
-        )
-    )
-    parameters = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False)
+    engine = tiny.engine()
+    parameters = tiny.parameters(tokens)
     firsts = []
 
     async def generate(number):
@@ -48,21 +34,23 @@ async def main():
         firsts.append(first)
         return count
 
-    await generate(requests)
+    # The first round is a warm-up.
+    await asyncio.gather(*map(generate, range(requests, 2 * requests)))
     firsts.clear()
-    processes = tree(os.getpid())
-    used, start = processor(processes), time.perf_counter()
+    client, core = tiny.processes()
+    client_used, core_used, start = processor([client]), processor(core), time.perf_counter()
     count = sum(await asyncio.gather(*map(generate, range(requests))))
-    seconds, used = time.perf_counter() - start, processor(processes) - used
+    seconds = time.perf_counter() - start
+    client_used, core_used = processor([client]) - client_used, processor(core) - core_used
     assert count == requests * tokens
     print(
         json.dumps(
             {
                 "tokens/s": round(count / seconds),
                 "first token p50 ms": round(statistics.median(firsts) * 1e3, 2),
-                "first token worst ms": round(max(firsts) * 1e3, 2),
-                "processor us a token": round(used / count * 1e6, 1),
-                "libraries": libraries(processes),
+                "client us a token": round(client_used / count * 1e6, 1),
+                "core us a token": round(core_used / count * 1e6, 1),
+                "libraries": tiny.checked_libraries(2),
             }
         ),
         flush=True,
