@@ -9,6 +9,9 @@
 #   bench/systems/run.sh jupyter kernel      lines that a slow client receives, cells a second
 #   bench/systems/run.sh salt returns         returns of 1 MiB from three minions
 #   bench/systems/run.sh vllm engine         tokens a second (vLLM and PyTorch: 6 GB)
+#   bench/systems/run.sh vllm embeddings     requests with 60 MiB of embeddings
+#   bench/systems/run.sh vllm events         a subscriber of KV-cache events that is killed, and started again
+#   bench/systems/run.sh vllm stopped 1      what taut shows of an engine whose core is stopped
 #   bench/systems/run.sh vllm tensors        tensors from the engine to a worker
 set -euo pipefail
 
@@ -31,9 +34,11 @@ installed() {
     touch "$out/venv/.installed"
 }
 ours() { "$out/venv/bin/pip" install --no-deps --force-reinstall "$(TAGS=cp311-abi3 packaging/python/build.sh)"; }
+taut() { CARGO_TARGET_DIR=$target cargo build --release --locked -p tautline-cli; }
 
 step "$system: 1 of 3, installing the system" "$out/install.log" installed
 step "$system: 2 of 3, building the wheel of Tautline" "$out/wheel.log" ours
+if grep -q '{TAUT}' "$here/$system/$plan.toml"; then step "$system: building taut" "$out/taut.log" taut; fi
 echo "$system: 3 of 3, measuring" >&2
 exec "$out/venv/bin/python" "$here/pairs.py" "$here/$system/$plan.toml" "$pairs" "HERE=$here/$system" "PYTHON=$out/venv/bin/python" "OUT=$out" \
-    "LIBRARY=$(echo "$out"/venv/lib/python3*/site-packages/tautline_zmq/libzmq.so.5)"
+    "TAUT=$target/release/taut" "LIBRARY=$(echo "$out"/venv/lib/python3*/site-packages/tautline_zmq/libzmq.so.5)"
