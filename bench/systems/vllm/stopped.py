@@ -37,7 +37,8 @@ async def main():
 
     used = tiny.checked_libraries(2)
     client, started = tiny.processes()
-    (core,) = [process for process in started if libraries([process])]
+    # The core is the parent of its worker, so it comes first.
+    core = next(process for process in started if libraries([process]))
     requests = [asyncio.create_task(generate(number)) for number in range(REQUESTS)]
     await begun.wait()
     os.kill(core, signal.SIGSTOP)
