@@ -11,10 +11,13 @@ without being expected. All figures go to the folder OUT, into the file NAME_OF_
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 import tomllib
+
+from processes import tree
 
 plan_file = pathlib.Path(sys.argv[1])
 pairs = int(sys.argv[2]) if len(sys.argv) > 2 and "=" not in sys.argv[2] else 5
@@ -30,10 +33,16 @@ def fill(text):
 def run(row):
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), **{name: fill(value) for name, value in row.get("environment", {}).items()}}
     command = [fill(word) for word in row["command"]]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=row.get("timeout", 600), check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        sys.exit(f"pairs: {row['name']} failed with {done.returncode}: {command}\n{done.stdout}")
+    started = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        output = started.communicate(timeout=row.get("timeout", 600))[0]
+    finally:
+        if started.poll() is None:
+            for number in tree(started.pid):
+                os.kill(number, signal.SIGKILL)
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if started.returncode or not lines:
+        sys.exit(f"pairs: {row['name']} failed with {started.returncode}: {command}\n{output}")
     result = json.loads(lines[-1])
     expected, loaded = fill(row["expects"]), result["libraries"]
     is_ours = any("tautline_zmq/" in library for library in loaded)

@@ -1,4 +1,4 @@
-"""What the programs of this folder ask about processes. pairs.py puts the folder into PYTHONPATH."""
+"""Questions of the programs in this folder about processes. pairs.py puts the folder into PYTHONPATH."""
 
 import os
 import pathlib

@@ -7,11 +7,11 @@
 #   bench/systems/run.sh detector namespaces the same by tcp between network namespaces (as root)
 #   bench/systems/run.sh ffmpeg packets      video to a subscriber that pauses, and to a fast one
 #   bench/systems/run.sh jupyter kernel      lines that a slow client receives, cells a second
-#   bench/systems/run.sh salt returns         returns of 1 MiB from three minions
+#   bench/systems/run.sh salt returns        returns of 1 MiB from three minions
 #   bench/systems/run.sh vllm engine         tokens a second (vLLM and PyTorch: 6 GB)
 #   bench/systems/run.sh vllm embeddings     requests with 60 MiB of embeddings
 #   bench/systems/run.sh vllm events         a subscriber of KV-cache events that is killed, and started again
-#   bench/systems/run.sh vllm stopped 1      what taut shows of an engine whose core is stopped
+#   bench/systems/run.sh vllm stopped 1      the output of taut for an engine with a stopped core
 #   bench/systems/run.sh vllm tensors        tensors from the engine to a worker
 set -euo pipefail
 

@@ -4,7 +4,7 @@
 
 - A cell prints LINES lines and flushes each, while the client is busy for two seconds. Then the client reads all that has arrived.
 - CELLS short cells run one after the other. The processor times end here. They are those of the kernel and of the client.
-- The first cell runs once more, and the client reads nothing before it has ended. So "lines held" is what the two ends hold together.
+- The first cell runs once more, and the client reads nothing before it has ended. So "lines held" is the number that both ends hold together.
 """
 
 import json

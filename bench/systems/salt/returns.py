@@ -5,7 +5,7 @@
 Each minion answers each burst with 1 MiB. The minions are processes of their own that were forked from one, so Salt is loaded only once. The
 master binds to every interface, as it does by default. With `policy`, the master and the minions run with a Tautline policy: both ports
 have CURVE, with one key for the master and one for the minions. TAUT names the program `taut`, which makes the keys; with it, "audit"
-is what `taut audit` prints about the master.
+has the lines of `taut audit` about the master.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Kills a subscriber of vLLM's KV-cache events, starts it again, and prints as one line of JSON what the second one receives.
+"""Kills a subscriber of vLLM's KV-cache events, starts it again, and prints one line of JSON about the second one.
 
     events.py engine REQUESTS TOKENS     the engine publishes while it generates; the first subscriber is killed after a quarter of the tokens, and
                                          the second one starts after half of them
@@ -51,7 +51,7 @@ class Subscriber:
         self.process.wait()
 
     def report(self, processes):
-        """Prints what the subscriber has counted, with the libraries of so many processes, and ends it."""
+        """Prints the subscriber's counts, with the libraries of at least `processes` processes, and ends it."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.wait("received")

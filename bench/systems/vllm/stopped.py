@@ -1,4 +1,4 @@
-"""Stops the core of a vLLM engine while it has requests, and writes what `taut` shows.
+"""Stops the core of a vLLM engine while it has requests, and writes the output of `taut`.
 
     stopped.py TAUT FILE
 

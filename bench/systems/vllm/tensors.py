@@ -26,7 +26,7 @@ import zmq
 from processes import libraries, processor
 
 WARM_UP = 12
-# The sender computes the sum of each of so many tensors, too.
+# The sender also computes the sum of each tensor.
 CHECKED = 8
 
 

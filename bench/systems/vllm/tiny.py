@@ -35,9 +35,9 @@ def processes():
 
 
 def checked_libraries(least):
-    """Returns the files of ZeroMQ of this process and of its children. At least so many processes must have them, and all the same ones.
+    """Returns the files of ZeroMQ of this process and of its children. At least `least` processes must have them, and all must have the same ones.
 
-    In the mode `library`, the file of pyzmq's own libzmq is mapped, too. Only libzmq runs the thread ZMQbg/Reaper.
+    In the mode `library`, they also map the file of pyzmq's own libzmq. Only libzmq runs the thread ZMQbg/Reaper.
     """
     found = {process: files for process in tree(os.getpid()) if (files := libraries([process]))}
     first = next(iter(found.values()))
