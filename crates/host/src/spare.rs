@@ -36,8 +36,8 @@ impl Spare {
             Err(TryLockError::Poisoned(spare)) => Some(spare.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        // While the process has another descriptor, the spare one stays open: otherwise, a connection
-        // of a stranger could take its place.
+        // While the process has another descriptor, the spare one stays open: a stranger's
+        // connection could take its place.
         if let Some(spare) = &mut spare
             && open().is_none()
         {

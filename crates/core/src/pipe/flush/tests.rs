@@ -79,8 +79,8 @@ fn messages_left_to_a_busy_pump_are_covered() {
     assert!(connection.has_pending() && connection.residual_mark.is_set());
 }
 
-/// A cork that is dropped while a newer one exists must not be restored by the newer one: its socket
-/// may be gone.
+/// A cork that is dropped while a newer one exists must not be restored by the newer one: its
+/// socket may be gone.
 #[test]
 fn corks_that_end_out_of_order_leave_no_socket_corked() {
     let sockets: [Arc<PipesShared>; 2] = Default::default();
