@@ -20,8 +20,9 @@ fi
 mkdir -p "$target"
 code=0
 # The stable compiler contains the sanitizer, but accepts the option only with RUSTC_BOOTSTRAP.
+# A forked child may start a thread that closes descriptors or ends loans, so `die_after_fork` is off.
 # shellcheck disable=SC2086 # several filters
-RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=0 \
+RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS="halt_on_error=0 die_after_fork=0" \
     cargo test -Zbuild-std --target "$host" --target-dir "$target" --no-fail-fast \
     -p tautline-mem -p tautline-io -p tautline-queue -p tautline-timing -p tautline-config -p tautline-core -p tautline-host --lib -- ${FILTER:-} 2>&1 | tee "$target/log" || code=$?
 read -r passed failed < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$target/log")
