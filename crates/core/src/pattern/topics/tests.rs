@@ -166,7 +166,7 @@ fn topic_cost_matches_allocated_memory() {
     for (shortest, lengths) in [(4, 1), (4, 8), (64, 1), (57, 8), (1000, 1), (1000, 8)] {
         let mut topics: Topics<[u64; 5]> = Topics::default();
         let (mut bytes, mut taken) = (0, 0);
-        for count in [1000, 10_000, 47_000] {
+        for &count in if cfg!(miri) { &[1000][..] } else { &[1000, 10_000, 47_000] } {
             let known = topics.len();
             for topic in many(count, shortest, lengths).skip(known) {
                 bytes += topic.len() as u64;
