@@ -1,6 +1,7 @@
 //! The name of this program for observers: `TAUT_NAME`, or the name of its file. Many services run
-//! in the same interpreter, so an interpreter has the name of its script or module. Other arguments
-//! are never shown, because they may contain secrets.
+//! in the same interpreter, so an interpreter has the name of its script or module, or the title
+//! that the program has given its process. Other arguments are never shown, because they may
+//! contain secrets.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -31,15 +32,32 @@ pub(super) fn name() -> String {
         return name.to_owned();
     }
     let path = std::env::current_exe().unwrap_or_default();
-    name_of(&file_name(&path), &arguments())
+    name_of(&file_name(&path), &words())
 }
 
-/// Returns the name of a program with this file and these arguments.
-fn name_of(program: &str, arguments: &[String]) -> String {
-    let kind = program.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-');
-    let is_interpreter = INTERPRETERS.split(' ').any(|name| name == kind);
-    let script = if is_interpreter { script(kind, arguments) } else { None };
-    script.unwrap_or_else(|| program.to_owned())
+/// Returns the name of a program with this file and these words of its command line.
+fn name_of(program: &str, words: &[String]) -> String {
+    let kind = kind_of(program);
+    let name = is_interpreter(kind).then(|| script(kind, words.get(1..)?).or_else(|| title(&words[0])));
+    name.flatten().unwrap_or_else(|| program.to_owned())
+}
+
+/// Returns the name of a program without its version.
+fn kind_of(program: &str) -> &str {
+    program.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-')
+}
+
+fn is_interpreter(kind: &str) -> bool {
+    INTERPRETERS.split(' ').any(|name| name == kind)
+}
+
+/// Returns the first word of the title that an interpreted program has given its process, as by
+/// `setproctitle` of Python, which replaces the command line. A forked or spawned worker often has
+/// one.
+fn title(line: &str) -> Option<String> {
+    let title: String = line.split_whitespace().next()?.chars().take(LONGEST).collect();
+    let is_file = title.contains('/') || is_interpreter(kind_of(&title));
+    (!is_file).then_some(title)
 }
 
 /// Returns the name of the script or module that an interpreter runs: the first argument that is
@@ -64,15 +82,14 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
 }
 
-/// Returns the arguments of this process. The standard library does not know them in a library that
-/// a program of musl loads.
-fn arguments() -> Vec<String> {
+/// Returns the command line of this process. The standard library does not know it in a library
+/// that a program of musl loads.
+fn words() -> Vec<String> {
     match std::fs::read("/proc/self/cmdline") {
         Ok(line) => {
-            let words = line.split(|byte| *byte == 0).skip(1);
-            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+            line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
         }
-        Err(_) => std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect(),
+        Err(_) => std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     }
 }
 
@@ -103,10 +120,26 @@ mod tests {
             ("orders", &[script], "orders"),
             ("pythonic", &[script], "pythonic"),
         ] {
-            let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(name_of(program, &arguments), name, "{program} {arguments:?}");
+            let words: Vec<String> =
+                [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+            assert_eq!(name_of(program, &words), name, "{program} {words:?}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn interpreters_without_a_script_have_the_title_of_their_process() {
+        for (program, line, name) in [
+            ("python3.11", "VLLM::EngineCore", "VLLM::EngineCore"),
+            ("python3.11", "celery worker --password secret", "celery"),
+            ("python3.11", "/usr/bin/python3.11", "python3.11"),
+            ("python3.11", "python", "python3.11"),
+            ("python3.11", "", "python3.11"),
+            ("orders", "title", "orders"),
+        ] {
+            assert_eq!(name_of(program, &[line.to_owned(), String::new()]), name, "{program} {line:?}");
+        }
+        assert_eq!(name_of("python3.11", &[]), "python3.11");
     }
 
     #[test]
