@@ -5,9 +5,10 @@ use super::*;
 
 #[test]
 fn a_whole_body_may_follow_its_header() {
-    let (mut filler, mut reader) = inbound();
+    // The queue may hold bodies at its end, so it must not outlive them.
     let (freed, bytes) = (AtomicUsize::new(0), body(200_000, 1));
-    let parts = if cfg!(miri) { 2 } else { 40 };
+    let (mut filler, mut reader) = inbound();
+    let parts = if cfg!(miri) { 4 } else { 40 };
     for part in 0..parts {
         let (flags, before) = if part % 4 == 3 { (0, &b""[..]) } else { (MORE, &b"short"[..]) };
         let header = encoded(flags, &bytes)[..9].to_vec();
