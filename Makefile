@@ -107,7 +107,7 @@ asan: ## the tests of the C ABI and of the Python module with AddressSanitizer
 tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="inbound:: pipe::" for these only
 	@$(if $(FILTER),FILTER="$(FILTER)") scripts/tsan.sh
 
-miri: ## the engine's messages, parts of its queue and the protocol's frames under Miri
+miri: ## memory, messages and parts of the queue under Miri
 	@scripts/miri.sh
 
 systems: ## packages for distributions, installed, used and removed in Debian 12 and 13; recipes for package managers. As root

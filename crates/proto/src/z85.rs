@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_digit_survives() {
-        for value in (0..=u32::MAX).step_by(if cfg!(miri) { 10_472_903 } else { 104_729 }) {
+        for value in (0..=u32::MAX).step_by(104_729) {
             let bytes = value.to_be_bytes();
             assert_eq!(decode_group(encode_group(bytes)), Some(bytes));
         }
