@@ -78,10 +78,11 @@ impl Workers {
         }
     }
 
-    async fn handle_input(&mut self, heard: SocketInput) {
+    /// Handles a message or an event. Adds the message of a disconnected worker to `returned`.
+    async fn handle_input(&mut self, heard: SocketInput, returned: &mut Vec<jetstream::Message>) {
         match self {
             Workers::Asked(crew) => crew.handle_input(heard).await,
-            Workers::Asking(crew) => crew.handle_input(heard).await,
+            Workers::Asking(crew) => returned.extend(crew.handle_input(heard).await),
         }
     }
 
@@ -101,16 +102,16 @@ pub async fn run(mut socket: Socket, course: &Arc<RouteContext>, mut stop: Stop)
         }
         _ => Workers::Asking(router_workers::RouterWorkers::new(course.clone(), answer_within)),
     };
-    let mut queue = Queue::new();
+    let (mut queue, mut returned) = (Queue::new(), Vec::new());
     let mut messages: Option<pull::Stream> = None;
     let mut progress = tokio::time::interval(answer_within / 3);
     let mut stopping = false;
     while !(stopping && crew.holds() == 0) {
         if stopping || crew.is_empty() {
             // Other bridges may have workers.
-            messages = None;
-            give_back(course, &mut queue).await;
+            end_request(course, &mut messages, &mut queue, &mut returned);
         }
+        give_back(course, &mut returned).await;
         crew.hand_out(&mut socket, &mut queue).await;
         course.counters.waiting.set(queue.len() + crew.holds());
         let wanted = !stopping && !crew.is_empty();
@@ -119,10 +120,10 @@ pub async fn run(mut socket: Socket, course: &Arc<RouteContext>, mut stop: Stop)
             () = stop.wait_requested(), if !stopping => stopping = true,
             heard = socket.recv_input() => match heard {
                 Ok(heard) => {
-                    crew.handle_input(heard).await;
+                    crew.handle_input(heard, &mut returned).await;
                     for _ in 1..AT_ONCE {
                         let Ok(message) = socket.try_recv() else { break };
-                        crew.handle_input(SocketInput::Message(message)).await;
+                        crew.handle_input(SocketInput::Message(message), &mut returned).await;
                     }
                 }
                 Err(error) => if !course.handle_recv_error(&error) { return },
@@ -141,7 +142,8 @@ pub async fn run(mut socket: Socket, course: &Arc<RouteContext>, mut stop: Stop)
             },
         }
     }
-    give_back(course, &mut queue).await;
+    end_request(course, &mut messages, &mut queue, &mut returned);
+    give_back(course, &mut returned).await;
     course.nats.flush().await;
 }
 
@@ -164,10 +166,25 @@ async fn consume(course: &RouteContext) -> Result<pull::Stream, async_nats::Erro
     Ok(messages.messages().await?)
 }
 
-/// Returns messages that no worker has seen, so that other bridges can process them.
-async fn give_back(course: &RouteContext, queue: &mut Queue) {
-    for waiting in queue.drain(..) {
-        answer(course, &waiting.message, AckKind::Nak(None)).await;
+/// Ends the request for messages, and adds those that no worker has seen to `returned`. The request
+/// must end before they go back: otherwise, the server would send them to this bridge again.
+fn end_request(
+    course: &RouteContext,
+    messages: &mut Option<pull::Stream>,
+    queue: &mut Queue,
+    returned: &mut Vec<jetstream::Message>,
+) {
+    returned.extend(queue.drain(..).map(|waiting| waiting.message));
+    while let Some(message) = stream::try_next(course, messages) {
+        returned.push(message);
+    }
+    *messages = None;
+}
+
+/// Returns messages to the server, so that other workers get them.
+async fn give_back(course: &RouteContext, returned: &mut Vec<jetstream::Message>) {
+    for message in returned.drain(..) {
+        answer(course, &message, AckKind::Nak(None)).await;
     }
 }
 

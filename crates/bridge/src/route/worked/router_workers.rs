@@ -37,21 +37,21 @@ impl RouterWorkers {
         self.roster.is_empty()
     }
 
-    /// Handles a message from the ROUTER: from a worker, or about its disconnection.
-    pub async fn handle_input(&mut self, heard: SocketInput) {
-        let SocketInput::Message(mut message) = heard else { return };
-        let Some(id) = message.pop_front() else { return };
+    /// Handles a message from the ROUTER: from a worker, or about its disconnection. Returns the
+    /// message of a disconnected worker.
+    pub async fn handle_input(&mut self, heard: SocketInput) -> Option<jetstream::Message> {
+        let SocketInput::Message(mut message) = heard else { return None };
+        let id = message.pop_front()?;
         if is_disconnect_message(&message) {
-            if let Some(message) = self.roster.remove(id.as_bytes()) {
-                self.course.counters.again.add();
-                answer(&self.course, &message, AckKind::Nak(None)).await;
-            }
-            return;
+            let returned = self.roster.remove(id.as_bytes())?;
+            self.course.counters.again.add();
+            return Some(returned);
         }
         if let Some(message) = self.roster.request(id.as_bytes()) {
             answer(&self.course, &message, AckKind::Ack).await;
             self.course.counters.done.add();
         }
+        None
     }
 
     /// Gives a message to each waiting worker.
