@@ -33,7 +33,7 @@ result=$out
 [ "$command" = run ] || result=$out/ablation
 
 # values FILE KEY: prints the strings of a list in a scenario file.
-values() { sed -n "/^$2 *=/,/\]/p" "$1" | grep -o '"[^"]*"' | tr -d '"' || true; }
+values() { awk -v key="$2" '$0 ~ "^" key " *=" { on = 1 } on; on && /\]/ { exit }' "$1" | grep -o '"[^"]*"' | tr -d '"' || true; }
 
 # The peers of --peer, by default those of the scenario and of the scenarios that it names. Words after the name of a peer are
 # variables of its environment.
