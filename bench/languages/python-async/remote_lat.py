@@ -6,7 +6,7 @@ from time import perf_counter_ns
 from zmq import REQ
 from zmq.asyncio import Context
 
-from common import HEADER, arguments, check, report
+from common import HEADER, arguments, check, report_rounds
 
 
 async def main():
@@ -27,16 +27,7 @@ async def main():
             now = perf_counter_ns()
             times[number - warm_up] = now - last
             last = now
-    total = last - begin
-    times.sort()
-    report(
-        rounds=rounds,
-        size=size,
-        seconds=total / 1e9,
-        mean_us=total / 2e3 / rounds,
-        p50_us=times[rounds // 2] / 2e3,
-        p99_us=times[rounds * 99 // 100] / 2e3,
-    )
+    report_rounds(size, times, last - begin)
     socket.close()
     context.term()
 

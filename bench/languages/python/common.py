@@ -41,3 +41,17 @@ def secure(socket):
 
 def report(**figures):
     print(json.dumps(figures | {"curve": encrypted, "verified": True}), flush=True)
+
+
+def report_rounds(size, times, total):
+    """Prints the figures of round trips from the time of each and of all, in nanoseconds. Latency is half a round trip."""
+    times.sort()
+    rounds = len(times)
+    report(
+        rounds=rounds,
+        size=size,
+        seconds=total / 1e9,
+        mean_us=total / 2e3 / rounds,
+        p50_us=times[rounds // 2] / 2e3,
+        p99_us=times[rounds * 99 // 100] / 2e3,
+    )

@@ -4,7 +4,7 @@ from time import perf_counter_ns
 
 import zmq
 
-from common import HEADER, arguments, check, report, secure
+from common import HEADER, arguments, check, report_rounds, secure
 
 endpoint, size, rounds, warm_up = arguments()
 context = zmq.Context()
@@ -24,15 +24,6 @@ for number in range(warm_up + rounds):
         now = perf_counter_ns()
         times[number - warm_up] = now - last
         last = now
-total = last - begin
-times.sort()
-report(
-    rounds=rounds,
-    size=size,
-    seconds=total / 1e9,
-    mean_us=total / 2e3 / rounds,
-    p50_us=times[rounds // 2] / 2e3,
-    p99_us=times[rounds * 99 // 100] / 2e3,
-)
+report_rounds(size, times, last - begin)
 socket.close()
 context.term()
