@@ -1,4 +1,4 @@
-/* Counts what a program takes from the heap: preloaded into it, for glibc on Linux.
+/* Counts the heap allocations of a program: preloaded into it, for glibc on Linux.
  *
  * The counters are in the file that COUNT_FILE names, as 64-bit numbers in this order: allocations, frees, bytes asked for, live bytes.
  * Live bytes include the unused end of a block. A realloc counts as an allocation and a free. */
@@ -21,7 +21,7 @@ struct counters {
     uint64_t allocations, frees, asked, live;
 };
 
-/* Used until the file is mapped, and if there is none. */
+/* Used before the file is mapped. Without a file, used for the whole run. */
 static struct counters before_main;
 static struct counters *counters = &before_main;
 

@@ -53,7 +53,7 @@ pub(crate) struct Row {
     pub(crate) library: String,
     #[serde(default)]
     pub(crate) table: Table,
-    /// Another table that shows the row, too.
+    /// A second table that shows the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) also: Option<Table>,
     pub(crate) date: String,

@@ -37,7 +37,7 @@ struct File {
     /// Table that shows the language.
     #[serde(default)]
     table: Table,
-    /// Another table that shows it, too.
+    /// A second table that shows it.
     also: Option<Table>,
 }
 
