@@ -35,6 +35,7 @@ mod output;
 mod read_error;
 mod reader;
 mod record;
+mod states;
 pub mod tap;
 
 #[cfg(not(unix))]
@@ -44,16 +45,14 @@ pub use discovery::{ObservedProcess, folders, processes, processes_in, processes
 pub use event_text::{CONNECT_FAILED, LOST};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
-pub use model::{
-    Context, Endpoint, EndpointState, Event, LoanState, Loans, Options, Peer, PeerState, Process, Reading,
-    Route, Socket, SocketState,
-};
+pub use model::{Context, Endpoint, Event, Loans, Peer, Process, Reading, Route, Socket, Topic};
 #[cfg(unix)]
 pub use output::{Identity, Output};
 pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]
 pub use reader::{read, read_of};
+pub use states::{DiscardReason, EndpointState, LoanState, Options, PeerState, SocketState};
 
 /// Version of the layout that this crate writes. The reader accepts only this version.
 pub const VERSION: u32 = 1;

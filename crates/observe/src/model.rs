@@ -6,123 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::record::{Number, record};
-
-/// Declares an enumeration that is stored as a number. An unknown number is read as the first
-/// value.
-macro_rules! states {
-    (
-        $(#[$about:meta])*
-        $name:ident {
-            $(#[$about_first:meta])* $first:ident = $first_number:literal $first_word:literal,
-            $( $(#[$about_state:meta])* $state:ident = $number:literal $word:literal, )*
-        }
-    ) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        #[non_exhaustive]
-        pub enum $name {
-            $(#[$about_first])*
-            #[default]
-            $first = $first_number,
-            $( $(#[$about_state])* $state = $number, )*
-        }
-
-        impl $name {
-            /// Returns the value as one word.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $name::$first => $first_word,
-                    $( $name::$state => $word, )*
-                }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl Number for $name {
-            fn number(&self) -> u64 {
-                *self as u64
-            }
-
-            fn of(number: u64) -> Self {
-                match number {
-                    $( $number => $name::$state, )*
-                    _ => Self::default(),
-                }
-            }
-        }
-    };
-}
-
-states! {
-    /// State of a socket.
-    SocketState {
-        /// The program holds the socket.
-        Open = 0 "open",
-        /// The program has closed the socket. Its queued messages are still sent for up to
-        /// ZMQ_LINGER.
-        Lingering = 1 "lingering",
-    }
-}
-
-states! {
-    /// State of an endpoint.
-    EndpointState {
-        /// No event has shown the state yet.
-        Unknown = 0 "unknown",
-        /// Bound: peers may connect.
-        Listening = 1 "listening",
-        /// An attempt to connect is in progress.
-        Connecting = 2 "connecting",
-        /// The last attempt has failed. The next one follows after a pause.
-        Waiting = 3 "waiting",
-        /// The stream is connected, and the peers shake hands.
-        Handshaking = 4 "handshaking",
-        /// Messages flow.
-        Connected = 5 "connected",
-        /// The endpoint is not retried.
-        Stopped = 6 "stopped",
-        /// The endpoint could not be bound.
-        Failed = 7 "failed",
-    }
-}
-
-states! {
-    /// State of the link between a socket and a peer.
-    PeerState {
-        /// The peer has not been reached yet, or was lost and may return. Messages to it are
-        /// queued.
-        Connecting = 0 "connecting",
-        /// Messages flow.
-        Connected = 1 "connected",
-        /// The peer is gone for good, but the program has not received all its messages.
-        Gone = 2 "gone",
-        /// The program has closed the socket, but queued messages must still be sent.
-        Lingering = 3 "lingering",
-    }
-}
-
-/// Boolean options of a socket: bits of [`Socket::options`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options;
-
-impl Options {
-    /// ZMQ_IMMEDIATE.
-    pub const IMMEDIATE: u64 = 1;
-    /// ZMQ_CONFLATE. Messages of a conflating socket are not counted.
-    pub const CONFLATE: u64 = 2;
-    /// ZMQ_ROUTER_MANDATORY.
-    pub const ROUTER_MANDATORY: u64 = 4;
-    /// ZMQ_XPUB_NODROP.
-    pub const XPUB_NODROP: u64 = 8;
-    /// ZMQ_REQ_RELAXED.
-    pub const REQ_RELAXED: u64 = 16;
-}
+use crate::record::record;
+use crate::states::{DiscardReason, EndpointState, LoanState, PeerState, SocketState};
 
 record! {
     /// The process, and the snapshot of this reading.
@@ -175,8 +60,24 @@ record! {
         max_sockets: u64,
         /// Time since which the program waits for the context to terminate; 0 if it does not wait.
         terminating: u64,
+        /// Number of sockets that the program has closed and that are gone.
+        closed_sockets: u64,
+        /// Messages that these sockets discarded unsent, because ZMQ_LINGER or the end of a peer
+        /// allowed no more time.
+        closed_discarded: u64,
+        /// Number of these sockets that discarded messages.
+        closed_discarding: u64,
+        /// Time at which the last of the discarding sockets ended.
+        closed_last: u64,
+        /// ZMQ_LINGER of that socket in milliseconds; -1 is infinite.
+        closed_linger_ms: i64,
     }
-    texts {}
+    texts {
+        /// Type of the last socket that discarded messages: `PUSH`.
+        closed_type: String,
+        /// Its first endpoint.
+        closed_endpoint: String,
+    }
 }
 
 record! {
@@ -237,6 +138,33 @@ record! {
         monitor: bool,
         /// Number of times that name resolution became unavailable.
         names_away: u64,
+        /// Received or sent messages that the socket discarded because their form or their time
+        /// was wrong. Messages that a SUB has not subscribed to do not count.
+        discarded: u64,
+        /// Reason of the last discarded message.
+        discarded_by: DiscardReason,
+        /// Peers that were refused because their routing ID belongs to another peer.
+        duplicates: u64,
+        /// Peers whose routing ID a newer peer took over (ZMQ_ROUTER_HANDOVER).
+        taken_over: u64,
+        /// Messages of a PUB or XPUB that matched no subscription. They are counted in steps.
+        unmatched: u64,
+        /// Connections in use that were lost because the peer answered no heartbeat.
+        lost_silent: u64,
+        /// Connections in use that the peer closed or reset.
+        lost_closed: u64,
+        /// Accepted or made connections that ended before the handshake, or within a second
+        /// after it.
+        brief: u64,
+        /// Messages discarded unsent when the socket or an endpoint of it was closed. Not in
+        /// `lost`.
+        discarded_unsent: u64,
+        /// ZMQ_HEARTBEAT_TIMEOUT in milliseconds; 0 means no heartbeats.
+        heartbeat_timeout_ms: u64,
+        /// ZMQ_HEARTBEAT_TTL in milliseconds; 0 is none.
+        heartbeat_ttl_ms: u64,
+        /// Number of distinct topics that the peers of a PUB or XPUB subscribe to.
+        subscribed: u64,
     }
     texts {
         /// Socket type: `PUB`, `ROUTER`.
@@ -247,6 +175,10 @@ record! {
         routing_id: Vec<u8>,
         /// Routing ID of the last message that was not sent because no peer has that ID.
         astray: Vec<u8>,
+        /// Last routing ID that belonged to two peers: see `duplicates` and `taken_over`.
+        duplicate_id: Vec<u8>,
+        /// First bytes, at most 64, of the first part of a recent message without a subscription.
+        unmatched_topic: Vec<u8>,
     }
 }
 
@@ -272,6 +204,12 @@ record! {
         failed_by: u32,
         /// Number of accepted peers.
         accepted: u64,
+        /// Connections in use that were lost because the peer answered no heartbeat.
+        lost_silent: u64,
+        /// Connections in use that the peer closed or reset.
+        lost_closed: u64,
+        /// Time of the last failure, or of the last lost connection.
+        failed_at: u64,
     }
     texts {
         /// Address as the program gave it.
@@ -283,6 +221,12 @@ record! {
         /// Mechanism of a bound endpoint, after the policy: `NULL`, `PLAIN`, `CURVE`, or `TLS` if
         /// the policy put TLS on it. Empty for other endpoints.
         mechanism: String,
+        /// Address that the name of the last attempt resolved to: `tcp://10.0.0.7:5555`. Empty for
+        /// bound endpoints, and before the first attempt.
+        resolved: String,
+        /// Socket type that the peer announced in the last handshake that failed because the
+        /// types do not fit.
+        peer_type: String,
     }
 }
 
@@ -341,6 +285,24 @@ record! {
         last_in: u64,
         /// Round-trip time of a heartbeat in microseconds; 0 before the first one.
         round_trip_us: u64,
+        /// Time since which the send queue has grown, as seen by the snapshots: it was never
+        /// shorter than `growing_from` since then. 0 if it does not grow.
+        growing_since: u64,
+        /// Messages in the send queue at that time.
+        growing_from: u64,
+        /// The same for the receive queue.
+        growing_in_since: u64,
+        /// Messages in the receive queue at that time.
+        growing_in_from: u64,
+        /// Time since which received messages wait and the program took none, as seen by the
+        /// snapshots. 0 if none waits, or if the program takes messages.
+        idle_since: u64,
+        /// Longest such wait in microseconds that ended because the program took messages.
+        longest_idle_us: u64,
+        /// Time since which the program owes the peer of a REP a reply; 0 if it does not.
+        reply_since: u64,
+        /// Longest time in microseconds that the program needed for a reply.
+        longest_reply_us: u64,
     }
     texts {
         /// Remote address of the connection: `tcp://10.0.0.7:51234`; empty for inproc.
@@ -357,6 +319,8 @@ record! {
         user_id: String,
         /// Routing ID by which a ROUTER addresses the peer.
         routing_id: Vec<u8>,
+        /// Socket type of the peer, as it announced it: `SUB`. Empty if it announced none.
+        socket_type: String,
     }
 }
 
@@ -384,20 +348,6 @@ record! {
         remote: String,
         /// Reason of the event, in words; may be empty.
         reason: String,
-    }
-}
-
-states! {
-    /// Whether large bodies over ipc are lent to other processes.
-    LoanState {
-        /// The library cannot lend bodies.
-        Absent = 0 "absent",
-        /// Large bodies are lent.
-        On = 1 "on",
-        /// A setting has turned loans off.
-        Off = 2 "off",
-        /// Loans are off because a socket of the process encrypts.
-        Encrypted = 3 "encrypted",
     }
 }
 
@@ -478,6 +428,26 @@ record! {
     }
 }
 
+record! {
+    /// A topic of a socket. A SUB has one for each of its first 16 subscriptions, a PUB or XPUB
+    /// one for each of 16 topics that it published when the snapshots asked for one.
+    Topic = 9
+    numbers {
+        /// ID of its socket.
+        socket: u64,
+        /// True for a published topic, false for a subscription.
+        published: bool,
+        /// Time at which the topic was last seen in a sent message; 0 for a subscription.
+        at: u64,
+        /// Length in bytes of the whole subscription, or of the whole first part.
+        length: u64,
+    }
+    texts {
+        /// The subscription, or the first part of the message. At most 64 bytes.
+        prefix: Vec<u8>,
+    }
+}
+
 /// All known facts about a process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -496,6 +466,8 @@ pub struct Reading {
     pub events: Vec<Event>,
     /// Routes of the sockets, if the program reports them.
     pub routes: Vec<Route>,
+    /// Subscriptions of SUB sockets, and topics that PUB sockets published.
+    pub topics: Vec<Topic>,
     /// Loans of the process. All zero if it has lent and received none.
     pub loans: Loans,
     /// Names of programs by process ID, for local peers. Not in the file: a tool that knows other
@@ -539,6 +511,7 @@ impl Reading {
         self.endpoints.retain(|endpoint| is_of_program(&endpoint.socket));
         self.peers.retain(|peer| is_of_program(&peer.socket));
         self.events.retain(|event| is_of_program(&event.socket));
+        self.topics.retain(|topic| is_of_program(&topic.socket));
         monitors.len()
     }
 
@@ -556,6 +529,11 @@ impl Reading {
         self.routes.iter().find(|route| route.socket == socket)
     }
 
+    /// Returns the topics of a socket.
+    pub fn topics_of(&self, socket: u64) -> impl Iterator<Item = &Topic> {
+        self.topics.iter().filter(move |topic| topic.socket == socket)
+    }
+
     /// Returns the peers of a socket.
     pub fn peers_of(&self, socket: u64) -> impl Iterator<Item = &Peer> {
         self.peers.iter().filter(move |peer| peer.socket == socket)
@@ -570,7 +548,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Record;
+    use crate::record::{Number, Record};
 
     /// The tables in docs/reference/counters-file.md have the fields of each kind of record.
     #[test]
@@ -605,6 +583,7 @@ mod tests {
         add("Event", Event::KIND, Event::NUMBERS, Event::TEXTS);
         add("Route", Route::KIND, Route::NUMBERS, Route::TEXTS);
         add("Loans", Loans::KIND, Loans::NUMBERS, Loans::TEXTS);
+        add("Topic", Topic::KIND, Topic::NUMBERS, Topic::TEXTS);
         assert_eq!(documented, expected);
     }
 

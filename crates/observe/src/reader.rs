@@ -6,7 +6,7 @@ use crate::DESCRIPTION;
 use crate::record::{Record, Stored};
 use crate::{
     Context, DESCRIPTIONS, Endpoint, Event, HEADER, Loans, MAGIC, Peer, Process, RECORDS, ROOM, ReadError,
-    Reading, Route, Socket, VERSION, checksum,
+    Reading, Route, Socket, Topic, VERSION, checksum,
 };
 
 /// Most attempts to read a file while it is being rewritten.
@@ -153,6 +153,7 @@ fn records(mut image: &[u8]) -> Result<Reading, ReadError> {
             Peer::KIND => reading.peers.push(Peer::load(&stored)),
             Event::KIND => reading.events.push(Event::load(&stored)),
             Route::KIND => reading.routes.push(Route::load(&stored)),
+            Topic::KIND => reading.topics.push(Topic::load(&stored)),
             Loans::KIND => reading.loans = Loans::load(&stored),
             // A record kind of a later library.
             _ => {}

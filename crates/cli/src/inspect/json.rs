@@ -1,7 +1,7 @@
 //! Converts readings to JSON, with the field names of `docs/reference/counters-file.md`.
 
 use serde_json::{Map, Value, json};
-use tautline_observe::{Context, Endpoint, Event, Loans, Peer, Process, Route, Socket};
+use tautline_observe::{Context, Endpoint, Event, Loans, Peer, Process, Route, Socket, Topic};
 
 use super::ProcessSnapshot;
 use crate::format::escaped;
@@ -28,7 +28,13 @@ fn process(record: &Process) -> Map<String, Value> {
 }
 
 fn context(record: &Context) -> Map<String, Value> {
-    object!(record, [id since io_threads max_sockets terminating], [], [])
+    object!(
+        record,
+        [id since io_threads max_sockets terminating closed_sockets closed_discarded closed_discarding
+         closed_last closed_linger_ms closed_type closed_endpoint],
+        [],
+        []
+    )
 }
 
 fn socket(record: &Socket) -> Map<String, Value> {
@@ -36,16 +42,19 @@ fn socket(record: &Socket) -> Map<String, Value> {
         record,
         [id context type_code since send_hwm receive_hwm linger_ms heartbeat_ms options subscriptions peers
          messages_out bytes_out messages_in bytes_in queued_out queued_in dropped unroutable lost reconnects
-         failed_connects failed_handshakes out_of_turn monitor names_away type_name mechanism],
-        [state],
-        [routing_id astray]
+         failed_connects failed_handshakes out_of_turn monitor names_away duplicates taken_over discarded unmatched
+         lost_silent lost_closed brief discarded_unsent heartbeat_timeout_ms heartbeat_ttl_ms subscribed
+         type_name mechanism],
+        [state discarded_by],
+        [routing_id astray duplicate_id unmatched_topic]
     )
 }
 
 fn endpoint(record: &Endpoint) -> Map<String, Value> {
     object!(
         record,
-        [socket bound since failures failing_since error accepted failed_by given name reason mechanism],
+        [socket bound since failures failing_since error accepted failed_by lost_silent lost_closed failed_at
+         given name reason mechanism resolved peer_type],
         [state],
         []
     )
@@ -56,7 +65,9 @@ fn peer(record: &Peer) -> Map<String, Value> {
         record,
         [socket id connected_here since shared_memory messages_out bytes_out messages_in bytes_in queued_out
          queued_out_bytes queued_in queued_in_bytes limit_out limit_in dropped full full_since full_us
-         full_in_since reconnects last_out last_in round_trip_us address local endpoint host mechanism user_id],
+         full_in_since reconnects last_out last_in round_trip_us growing_since growing_from
+         growing_in_since growing_in_from idle_since longest_idle_us reply_since longest_reply_us address local
+         endpoint host mechanism user_id socket_type],
         [state],
         [routing_id]
     )
@@ -73,6 +84,10 @@ fn route(record: &Route) -> Map<String, Value> {
         [],
         []
     )
+}
+
+fn topic(record: &Topic) -> Map<String, Value> {
+    object!(record, [socket published at length], [], [prefix])
 }
 
 fn loans(record: &Loans) -> Map<String, Value> {
@@ -123,6 +138,7 @@ pub fn whole(seen: &ProcessSnapshot, only: Option<u64>) -> Value {
     add("peers", array(peers));
     add("loans", Value::Object(loans(&reading.loans)));
     add("routes", array(reading.routes.iter().filter(|one| wanted(one.socket)).map(route)));
+    add("topics", array(reading.topics.iter().filter(|one| wanted(one.socket)).map(topic)));
     add("last_events", array(reading.events.iter().filter(|one| wanted(one.socket)).map(event)));
     Value::Object(object)
 }
