@@ -141,7 +141,7 @@ def picture(results, rows):
     names = {library["name"]: colour for library, colour in zip(others, colours)}
     ends = [value for libraries in rows.values() for _, figures in libraries.values() for value in figures[:3]]
     low, high = min([0.8, *ends]) * 0.97, max([1.25, *ends]) * 1.03
-    left, width, step = 190, 520, 26
+    left, width, step = 190, 520, 10 + 8 * len(others)
     height = 62 + step * len(rows)
 
     def x(ratio):
@@ -159,7 +159,8 @@ def picture(results, rows):
             text.append(f'<text x="{x(mark):.1f}" y="{height - 8}" text-anchor="middle">{mark:g}</text>')
     for row, ((pattern, metric, transport), libraries) in enumerate(rows.items()):
         y = 44 + row * step
-        text.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{title(pattern, metric)} {transport}</text>')
+        between = 4 * (len(others) - 1)
+        text.append(f'<text x="{left - 10}" y="{y + between}" text-anchor="end">{title(pattern, metric)} {transport}</text>')
         for number, library in enumerate(others):
             middle, from_, to, _ = libraries[library["name"]][1]
             at, colour = y - 4 + number * 8, names[library["name"]]
