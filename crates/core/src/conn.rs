@@ -28,7 +28,7 @@ pub(crate) mod wakes;
 
 pub(crate) use connection::{Connection, ConnectionKind, FinishedHandshakes, Session, THROUGH_LEAST};
 pub(crate) use link::{
-    ConnectionEvent, Handover, IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, SocketInbox, Waker,
+    ConnectionEvent, Handover, IoSide, Loss, NewPipe, News, PeerInfo, SetKeeper, Silence, SocketInbox, Waker,
 };
 pub(crate) use log_readers::LogReaders;
 pub(crate) use pump::Flushed;

@@ -18,8 +18,8 @@ pub use admission::{
 pub(crate) use admission::{Allowed, Call, is_secure};
 pub use proof::Proof;
 pub use report::{
-    ConnectionCounts, ContextReport, EventReport, Observed, OpenReport, PeerCounts, PeerProbe, PeerReport,
-    PeerState, SocketCounts, SocketProbe, SocketReport, TappedPart,
+    ConnectionCounts, ContextReport, DiscardReason, EventReport, Examples, Observed, OpenReport, PeerCounts,
+    PeerProbe, PeerReport, PeerState, SocketCounts, SocketProbe, SocketReport, TappedPart, TopicExample,
 };
 pub use resolve::{NameEntry, NameFollower, NameRegistration, Resolve, may_be_named};
 pub use topics::{AllowedTopics, TopicAction};

@@ -74,13 +74,22 @@ pub(crate) struct EventDetails<'a> {
     pub(crate) cause: Option<(u32, u64)>,
     /// The rule or limit of the policy behind the event. May be empty.
     pub(crate) why: &'a str,
+    /// Reason in words, in place of the text for the value. May be empty.
+    pub(crate) words: &'a str,
+    /// Socket type of a peer that may not talk to this socket. May be empty.
+    pub(crate) peer_type: &'static str,
+    /// True if a connection is lost because the peer was silent for too long.
+    pub(crate) is_silent: bool,
+    /// Start of the session that has ended, in microseconds since 1970; 0 if none has.
+    pub(crate) since: u64,
 }
 
 impl EventDetails<'_> {
     /// Returns the reason of an event with this value in words. Empty if there is no reason.
     pub(crate) fn reason(&self, event: u32, value: u64) -> String {
         let (cause, value) = self.cause.unwrap_or((event, value));
-        let mut reason = event::reason(cause, value);
+        let mut reason =
+            if self.words.is_empty() { event::reason(cause, value) } else { self.words.to_owned() };
         if !self.why.is_empty() {
             reason.push_str(if reason.is_empty() { "" } else { ": " });
             reason.push_str(self.why);
@@ -128,6 +137,22 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
+    /// Returns the socket type that the peer announced, if it may not talk to this socket; else an
+    /// empty text.
+    pub fn peer_type(&self) -> &'static str {
+        self.about.peer_type
+    }
+
+    /// Returns the start of the session that has ended, in microseconds since 1970; 0 if none has.
+    pub fn since(&self) -> u64 {
+        self.about.since
+    }
+
+    /// True if the connection is lost because the peer was silent for too long.
+    pub fn is_silent(&self) -> bool {
+        self.about.is_silent
+    }
+
     /// Returns the reason of the event in words, with the reply of an authentication handler. Empty
     /// if there is no reason.
     pub fn reason(&self) -> String {

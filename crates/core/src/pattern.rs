@@ -166,6 +166,10 @@ pub(crate) trait Pattern: Send {
         false
     }
 
+    /// Makes the next message visible to `send`, which notes its topic (PUB, XPUB). Ends all
+    /// routes.
+    fn request_topic(&mut self) {}
+
     /// Number of distinct subscriptions held (ZMQ_TOPICS_COUNT), for PUB, XPUB, SUB, XSUB.
     fn topics_count(&self) -> Option<usize> {
         None

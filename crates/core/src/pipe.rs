@@ -14,6 +14,7 @@
 //! the `pub(crate)` methods of the halves. The methods of `Pipe` for the socket are in `upkeep`.
 
 mod address_cache;
+mod discards;
 mod flush;
 mod incoming;
 mod outgoing;
@@ -31,6 +32,7 @@ mod traffic;
 mod upkeep;
 mod wake_rule;
 
+pub use discards::{DiscardReason, Examples, TopicExample};
 pub use flush::Cork;
 use incoming::Incoming;
 use outgoing::{Link, Outgoing};

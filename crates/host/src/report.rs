@@ -17,11 +17,14 @@
 //! the monitors' endpoints and of a connection's observed state. No application code is called
 //! under these locks: the program's route information is requested without a lock.
 
+mod endpoint;
+mod peer;
 mod program;
 mod sampler;
 mod server;
 mod socket;
 mod tap;
+mod topics;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -93,7 +96,7 @@ struct Events {
 struct ContextWatch {
     watch: Arc<Watch>,
     id: u64,
-    shown: Mutex<Context>,
+    shown: Arc<Mutex<Context>>,
     sockets: Mutex<Vec<Weak<SocketWatch>>>,
 }
 
@@ -119,7 +122,8 @@ pub(crate) fn open(io_threads: usize, max_sockets: usize) -> io::Result<Arc<dyn 
     shown.io_threads = io_threads as u64;
     shown.max_sockets = max_sockets as u64;
     let (id, sockets) = (shown.id, Mutex::default());
-    let context = Arc::new(ContextWatch { watch: watch.clone(), id, shown: Mutex::new(shown), sockets });
+    let context =
+        Arc::new(ContextWatch { watch: watch.clone(), id, shown: Arc::new(Mutex::new(shown)), sockets });
     lock(&watch.inner).contexts.push(context.clone());
     Ok(context)
 }
@@ -147,7 +151,7 @@ impl ContextReport for ContextWatch {
         shown.type_code = socket_type.code() as u32;
         shown.type_name = socket_type.name().to_owned();
         shown.since = unix_us();
-        let socket = Arc::new(SocketWatch::new(self.watch.clone(), shown, probe));
+        let socket = Arc::new(SocketWatch::new(self.watch.clone(), self.shown.clone(), shown, probe));
         socket.set_options(options, 0);
         lock(&self.sockets).push(Arc::downgrade(&socket));
         if !socket.taps().is_empty() {

@@ -4,6 +4,8 @@
 #![cfg(all(unix, not(loom)))]
 
 mod common;
+#[path = "common/observed.rs"]
+mod observed;
 #[path = "common/writes.rs"]
 mod writes;
 
@@ -14,17 +16,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tautline_core::{Context, Error, Flags, Socket, SocketType};
+use observed::{LIMIT, ROUTING_ID, find, named, observed, own_file, until};
+use tautline_core::{Error, Flags, Socket, SocketType};
 use tautline_observe::tap::{Direction, Frame, MANY, MessageCopy, Request};
-use tautline_observe::{
-    EndpointState, Options, Peer, PeerState, ReadError, Reading, SocketState, processes, processes_in, read,
-};
+use tautline_observe::{EndpointState, Options, PeerState, Reading, SocketState, processes_in, read};
 use tautline_testkit::with_watchdog;
 use writes::Writes;
 
-const LIMIT: Duration = Duration::from_secs(120);
 const SUBSCRIBE: i32 = 6;
-const ROUTING_ID: i32 = 5;
 const RCVMORE: i32 = 13;
 const LINGER: i32 = 17;
 const SNDHWM: i32 = 23;
@@ -33,53 +32,6 @@ const XPUB_VERBOSE: i32 = 40;
 const HEARTBEAT_IVL: i32 = 75;
 const HEARTBEAT_TIMEOUT: i32 = 77;
 const OBSERVE: i32 = 0x5441_0004;
-
-/// Runs a test in an observed context. Tests identify their sockets by routing ids.
-fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
-    with_watchdog(LIMIT, name, move || {
-        let context = tautline_host::context();
-        context.observe().unwrap();
-        body(&context);
-        context.terminate().unwrap();
-    });
-}
-
-/// Returns the counters file of this process.
-fn own_file() -> PathBuf {
-    let own = std::process::id();
-    let found = processes().into_iter().find(|found| found.pid == own && found.is_running);
-    found.expect("this process is observed").path
-}
-
-/// Reads until a snapshot shows the expected state.
-fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
-    let path = own_file();
-    let looks = Writes::of(&path);
-    loop {
-        match read(&path) {
-            Ok(reading) => {
-                if let Some(found) = seen(&reading) {
-                    return found;
-                }
-            }
-            // The file has no snapshot yet, or is being written.
-            Err(ReadError::Busy) => {}
-            Err(fault) => panic!("{fault}"),
-        }
-        looks.wait();
-    }
-}
-
-/// Gives a socket a name, by which its test finds it.
-fn named(socket: &mut Socket, name: &str) {
-    socket.set_option(ROUTING_ID, name.as_bytes()).unwrap();
-}
-
-/// Returns the socket with this name, and its peers.
-fn find<'a>(reading: &'a Reading, name: &str) -> Option<(&'a tautline_observe::Socket, Vec<&'a Peer>)> {
-    let socket = reading.sockets.iter().find(|socket| socket.routing_id == name.as_bytes())?;
-    Some((socket, reading.peers_of(socket.id).collect()))
-}
 
 #[test]
 fn traffic_is_seen_at_both_ends_of_each_transport() {

@@ -156,8 +156,8 @@ record! {
         /// Accepted or made connections that ended before the handshake, or within a second
         /// after it.
         brief: u64,
-        /// Messages discarded unsent when the socket or an endpoint of it was closed. Not in
-        /// `lost`.
+        /// Messages discarded unsent after the socket was closed. Not in `lost`, which counts those
+        /// of peers that disconnected before.
         discarded_unsent: u64,
         /// ZMQ_HEARTBEAT_TIMEOUT in milliseconds; 0 means no heartbeats.
         heartbeat_timeout_ms: u64,

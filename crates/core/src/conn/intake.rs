@@ -548,7 +548,7 @@ impl Intake {
                 let read = reader.read_message(&mut message).map_err(|_| ProtocolError::NoMemory)?;
                 let Some(head) = read else { break };
                 if head.flags & frame::COMMAND == 0 {
-                    slot.put(head.flags, message);
+                    slot.put_part(head.flags, message, head.flags & frame::MORE != 0);
                 }
             }
             reader.credit();

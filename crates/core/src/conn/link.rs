@@ -11,7 +11,7 @@ use tautline_io::fd::{self, AsRawFd, RawFd};
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_io::wake::WakeFd;
-use tautline_proto::{ProtocolError, Stage};
+use tautline_proto::{ProtocolError, SocketType, Stage};
 use tautline_queue::handoff::chore::ScheduledChore;
 use tautline_queue::handoff::inbox::{Inbox, Unpark};
 use tautline_queue::handoff::signal::Signal;
@@ -34,6 +34,8 @@ pub(crate) struct PeerInfo {
     pub(crate) since: u64,
     /// Topics that the peer may use, if the policy restricts them.
     pub(crate) topics: Option<Arc<AllowedTopics>>,
+    /// The peer's socket type, if it has announced one.
+    pub(crate) socket_type: Option<SocketType>,
 }
 
 /// The owner's queue ends of a new connection.
@@ -83,6 +85,8 @@ pub(crate) enum News {
     NameChanged,
     /// Taps have come or gone.
     TapsChanged,
+    /// A tool asks for the topic of a message.
+    TopicWanted,
     /// The context was terminated.
     Terminated,
     /// Another thread closes the socket.
@@ -186,10 +190,21 @@ pub(crate) enum Loss {
     Stream(i32),
     /// The peer broke the protocol.
     Protocol(ProtocolError),
-    /// No sign of life within ZMQ_HEARTBEAT_TIMEOUT.
-    Silent,
+    /// The peer was silent for too long.
+    Silent(Silence),
     /// This side has ended the session.
     Closed,
+}
+
+/// Limit that a silent peer has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// ZMQ_HANDSHAKE_IVL.
+    Handshake,
+    /// ZMQ_HEARTBEAT_TIMEOUT.
+    Heartbeat,
+    /// The time to live that the peer has granted.
+    TimeToLive,
 }
 
 /// Work that an owner leaves to the I/O thread.

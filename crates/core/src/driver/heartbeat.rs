@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::EventLoop;
 use super::wire::Wire;
-use crate::conn::{Connection, Loss};
+use crate::conn::{Connection, Loss, Silence};
 use crate::options::Options;
 use tautline_io::clock;
 use tautline_proto::command;
@@ -83,7 +83,7 @@ impl Heartbeat {
             if arrivals == self.unanswered.arrivals && !connection.is_paused() {
                 let timeout = timeout(wire.options()).unwrap_or_default();
                 let Some(left) = remaining(now(), self.unanswered.sent_at, timeout) else {
-                    return Some(Loss::Silent);
+                    return Some(Loss::Silent(Silence::Heartbeat));
                 };
                 self.silence_timer = turn.set_timer(left, wire);
             }
@@ -93,7 +93,7 @@ impl Heartbeat {
             }
             let heard_at = connection.liveness.heard_at().max(self.ttl_from);
             let Some(left) = remaining(now(), heard_at, connection.liveness.granted_ttl()) else {
-                return Some(Loss::Silent);
+                return Some(Loss::Silent(Silence::TimeToLive));
             };
             self.ttl_timer = turn.set_timer(left, wire);
         }
@@ -113,7 +113,7 @@ fn remaining(now: Duration, since: Duration, limit: Duration) -> Option<Duration
 }
 
 /// Length of the silence after a PING that ends the session: -1 means the interval, 0 means never.
-fn timeout(options: &Options) -> Option<Duration> {
+pub(super) fn timeout(options: &Options) -> Option<Duration> {
     options.heartbeat_timeout.or(options.heartbeat_interval).filter(|timeout| !timeout.is_zero())
 }
 

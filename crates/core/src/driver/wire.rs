@@ -10,7 +10,7 @@ use super::heartbeat::Heartbeat;
 use super::origin::Origin;
 use super::security::Security;
 use super::{Acceptor, EventLoop, EventSource, NOWHERE, Resident, Site};
-use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session};
+use crate::conn::{Connection, Flushed, Loss, News, PeerInfo, Session, Silence};
 use crate::error::check_shortage;
 use crate::host::{AllowedTopics, Proof, Refusal};
 use crate::monitor::{Ends, EventDetails, LOST, event};
@@ -54,6 +54,8 @@ struct WireState {
     heartbeat: Option<Box<Heartbeat>>,
     /// Metadata of the peer of an open stream.
     peer: Option<Arc<Metadata>>,
+    /// Time at which the stream was opened, in microseconds since 1970.
+    since: u64,
     /// The peer's proof of identity, if the policy requires one.
     proof: Option<Box<Proof>>,
     /// The topics that the peer may use, if the policy limits them.
@@ -129,6 +131,7 @@ impl Wire {
             lingering: false,
             heartbeat: None,
             peer: None,
+            since: 0,
             proof: None,
             topics: None,
             check_timer: 0,
@@ -196,13 +199,15 @@ impl Wire {
                 Err(loss) => return self.end(turn, loss),
             };
             let Established { peer, stage, inbound, .. } = *established;
+            let socket_type = peer.socket_type;
             let (verdict, shown, leftover) = match lock(&self.state).handshake() {
                 Some(handshake) => {
                     (handshake.verdict.take(), handshake.shown.take(), handshake.take_leftover())
                 }
                 None => (None, None, Vec::new()),
             };
-            let peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
+            let mut peer = self.peer_info(peer.routing_id, peer.properties, verdict, shown.as_deref());
+            peer.socket_type = socket_type;
             policy_checks::note_certificates(self, shown);
             if let Err(Refusal(why)) = self.may_stay(&peer.metadata) {
                 return self.end_because(turn, Loss::Stream(errno::EACCES), &why);
@@ -284,7 +289,7 @@ impl Wire {
         inbound: Vec<u8>,
         leftover: Vec<u8>,
     ) {
-        let (told, topics) = (peer.metadata.clone(), peer.topics.clone());
+        let (told, topics, since) = (peer.metadata.clone(), peer.topics.clone(), peer.since);
         let dialed = match &self.origin {
             Origin::Accepted(acceptor, _) => {
                 acceptor.note_completed_handshake();
@@ -317,7 +322,7 @@ impl Wire {
         let (registration, number) = {
             let mut state = lock(&self.state);
             state.phase = Phase::Open(connection.clone());
-            (state.peer, state.topics) = (Some(told), topics);
+            (state.peer, state.topics, state.since) = (Some(told), topics, since);
             state.check_timer = policy_checks::check_later(self, turn);
             if self.options().heartbeat_interval.is_some() {
                 state.heartbeat.get_or_insert_default().begin(turn, self);
@@ -376,9 +381,10 @@ impl Wire {
 
     /// Ends the stream for this reason. `because` is the rule or limit behind the reason.
     fn end_because(self: &Arc<Self>, turn: &mut EventLoop, why: Loss, because: &str) {
-        let (phase, registration, peer) = {
+        let (phase, registration, peer, since) = {
             let mut state = lock(&self.state);
-            (std::mem::replace(&mut state.phase, Phase::Closed), state.registration, state.peer.take())
+            let phase = std::mem::replace(&mut state.phase, Phase::Closed);
+            (phase, state.registration, state.peer.take(), state.since)
         };
         let fd = self.stream.as_fd().as_raw_fd() as u32;
         let opened = match phase {
@@ -388,7 +394,12 @@ impl Wire {
                     acceptor.forget_stranger();
                 }
                 if !handshake.refused {
-                    self.report_failed_handshake(why, handshake.claim.as_deref(), because);
+                    self.report_failed_handshake(
+                        why,
+                        handshake.claim.as_deref(),
+                        handshake.refusal(),
+                        because,
+                    );
                 }
                 None
             }
@@ -418,11 +429,21 @@ impl Wire {
             let reason = match why {
                 Loss::Stream(errno) => errno as u32,
                 Loss::Protocol(error) => error.zmq_code(),
-                Loss::Silent => errno::ETIMEDOUT as u32,
+                Loss::Silent(_) => errno::ETIMEDOUT as u32,
                 Loss::Closed => 0,
             };
             let peer = peer.as_deref().map(known).unwrap_or_default();
-            let about = EventDetails { claim: None, peer, cause: Some((LOST, reason.into())), why: because };
+            let ttl = opened.as_ref().map(|connection| connection.liveness.granted_ttl());
+            let words = reporting::words(self.options(), why, ttl.unwrap_or_default());
+            let about = EventDetails {
+                peer,
+                cause: Some((LOST, reason.into())),
+                why: because,
+                words: &words,
+                since,
+                is_silent: matches!(why, Loss::Silent(_)),
+                ..EventDetails::default()
+            };
             self.site().events.emit_about(event::DISCONNECTED, fd, &self.endpoint, &about);
             if opened.is_some() {
                 self.site().events.emit_about(LOST, reason, &self.endpoint, &about);
@@ -529,7 +550,9 @@ impl EventSource for Wire {
                     drop(state);
                     return self.end_drained(turn);
                 }
-                Phase::Handshake(handshake) => (key == handshake.timer).then_some(Loss::Silent),
+                Phase::Handshake(handshake) => {
+                    (key == handshake.timer).then_some(Loss::Silent(Silence::Handshake))
+                }
                 Phase::Open(connection) => {
                     let connection = connection.clone();
                     let heartbeat = state.heartbeat.as_mut();

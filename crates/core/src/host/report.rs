@@ -12,7 +12,7 @@ use std::io;
 
 pub use crate::monitor::{EventReport, Observed};
 pub use crate::pipe::{ConnectionCounts, PeerCounts, PeerProbe, PeerReport, PeerState};
-pub use crate::pipe::{SocketCounts, SocketProbe};
+pub use crate::pipe::{DiscardReason, Examples, SocketCounts, SocketProbe, TopicExample};
 
 use crate::options::Options;
 use tautline_proto::SocketType;
@@ -43,6 +43,10 @@ pub trait SocketReport: EventReport + Any {
     /// Adds an endpoint, before it is served. `given` is the text of the program, `name` the name
     /// in events, and `mechanism` the one of a bound endpoint for streams.
     fn add_endpoint(&self, given: &str, name: &str, bound: bool, mechanism: &str);
+
+    /// I/O thread: sets the address that the name of a connected endpoint has resolved to. An
+    /// attempt to connect to it follows.
+    fn set_resolved(&self, name: &str, address: &str);
 
     /// Removes the endpoints for whose given text and `bound` the function returns false.
     fn keep_endpoints(&self, is_there: &dyn Fn(&str, bool) -> bool);

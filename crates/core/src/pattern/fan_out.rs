@@ -116,6 +116,12 @@ impl FanOut {
         self.in_message
     }
 
+    /// True if the message has no destination.
+    #[inline]
+    pub(crate) fn is_for_nobody(&self) -> bool {
+        self.matched.is_empty() && self.matched_groups.is_empty()
+    }
+
     /// True if the last message went to one pipe, which is in no group and is woken individually.
     #[inline]
     pub(crate) fn went_to_one(&self) -> bool {

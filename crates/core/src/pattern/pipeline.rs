@@ -5,7 +5,7 @@
 use super::rotation::{FairQueue, Rotation, discard};
 use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{Part, PipeId, Pipes, Route, Target};
+use crate::pipe::{DiscardReason, Part, PipeId, Pipes, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -26,11 +26,11 @@ impl Push {
 impl Pattern for Push {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         self.outgoing.attach(pipe);
-        discard(pipes, pipe);
+        discard(pipes, pipe, DiscardReason::None);
     }
 
     fn handle_readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        discard(pipes, pipe);
+        discard(pipes, pipe, DiscardReason::None);
     }
 
     fn detach(&mut self, _pipes: &mut Pipes, pipe: PipeId) {

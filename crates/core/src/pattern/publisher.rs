@@ -15,12 +15,14 @@ use super::subscriptions::{Membership, PeerSubscriptions, Removal, SoleTarget};
 use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
 use crate::pipe::{Broadcast, OnFull, Part, PipeId, Pipes, Route, Target, TopicAccess};
+use notice_rules::NoticeRules;
 use restricted::awaits_handshake;
 use tautline_io::errno;
 use tautline_proto::{command, frame, legacy_subscription};
 use tautline_queue::message::Message;
 use tautline_queue::sync::Arc;
 
+mod notice_rules;
 mod restricted;
 #[cfg(test)]
 mod tests;
@@ -425,39 +427,6 @@ fn apply_membership(distribution: &mut FanOut, pipes: &mut Pipes, change: Member
     }
 }
 
-/// Rules for telling the program of the topics of a pipe that is gone.
-#[derive(Clone, Copy)]
-struct NoticeRules {
-    hidden: bool,
-    manual: bool,
-    verboser: bool,
-}
-
-impl NoticeRules {
-    fn of(hidden: bool, pipes: &Pipes) -> Self {
-        NoticeRules { hidden, manual: pipes.options.xpub_manual, verboser: pipes.options.xpub_verboser }
-    }
-
-    /// Handles the end of the pipe's subscription to `topic`. `last` is true if no other pipe has
-    /// the topic.
-    fn report_unsubscription(self, notices: &mut SubscriptionNotices, topic: &[u8], last: bool) {
-        if !self.hidden && !self.manual && (last || self.verboser) {
-            notices.put_change(
-                SubscriptionChange { subscribe: false, topic, new: last },
-                None,
-                NoticeOrigin::Applied(None),
-            );
-        }
-    }
-
-    /// Handles the end of the pipe's request for `topic`.
-    fn report_request_end(self, notices: &mut SubscriptionNotices, id: PipeId, topic: &[u8]) {
-        if !self.hidden && self.manual {
-            notices.put_end(id, topic);
-        }
-    }
-}
-
 impl Pattern for Publisher {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
         self.sole = SoleTarget::Unknown;
@@ -523,6 +492,12 @@ impl Pattern for Publisher {
                 return Ok(Sent { to: None, route });
             }
             self.match_subject(pipes, part.bytes());
+            if pipes.shared.discards.wants_topic() {
+                pipes.shared.discards.note_topic(part.bytes(), self.subscriptions.len());
+            }
+            if self.distribution.is_for_nobody() {
+                pipes.shared.discards.count_unmatched(part.bytes());
+            }
             if pipes.options.xpub_nodrop && !self.distribution.has_room(pipes, part.patient) {
                 return Err(Error::Again);
             }
@@ -591,6 +566,10 @@ impl Pattern for Publisher {
 
     fn has_more_to_do(&self) -> bool {
         self.needs_clean_up
+    }
+
+    fn request_topic(&mut self) {
+        self.sole = SoleTarget::Unknown;
     }
 
     fn topics_count(&self) -> Option<usize> {

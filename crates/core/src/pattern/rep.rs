@@ -8,7 +8,7 @@
 use super::rotation::FairQueue;
 use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Body, OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
+use crate::pipe::{Body, DiscardReason, OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
 use tautline_proto::frame;
 use tautline_queue::message::Message;
 
@@ -61,6 +61,7 @@ impl Rep {
                         pipe.outgoing.rollback();
                     }
                     self.incoming.skip_message(pipes);
+                    pipes.shared.discards.count_discarded(DiscardReason::NoDelimiter);
                     self.reset();
                     continue;
                 }

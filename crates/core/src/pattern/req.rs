@@ -12,7 +12,7 @@ use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard, drop_part};
 use super::{Pattern, Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{Part, Pipe, PipeId, Pipes, Target};
+use crate::pipe::{DiscardReason, Part, Pipe, PipeId, Pipes, Target};
 use std::hash::BuildHasher;
 use tautline_proto::frame;
 
@@ -89,6 +89,7 @@ impl Req {
         // one of them could be mistaken for the reply to a later request.
         while !self.incoming.is_known_empty(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
+            pipes.shared.discards.count_discarded(DiscardReason::StaleReply);
         }
         Ok(())
     }
@@ -106,7 +107,12 @@ impl Req {
                 self.state = ReqState::Receiving;
                 return Ok(true);
             }
+            let reason = match from_asked && !self.correlated {
+                true => DiscardReason::NoReplyDelimiter,
+                false => DiscardReason::StaleReply,
+            };
             self.incoming.skip_message(pipes);
+            pipes.shared.discards.count_discarded(reason);
         }
         Ok(false)
     }
@@ -134,7 +140,7 @@ impl Pattern for Req {
         if matches!(self.state, ReqState::Idle | ReqState::Sending) {
             // No reply is awaited. The message would only be queued until the next request drops
             // it, and the end of its peer could not be noticed.
-            discard(pipes, pipe);
+            discard(pipes, pipe, DiscardReason::StaleReply);
         }
     }
 

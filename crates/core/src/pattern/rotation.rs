@@ -5,7 +5,7 @@
 
 use super::{Received, Sent};
 use crate::error::{Error, NoMemory};
-use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Target};
+use crate::pipe::{DiscardReason, OnFull, Part, Pipe, PipeId, Pipes, Target};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tautline_proto::frame;
@@ -328,6 +328,7 @@ impl FairQueue {
                     self.advance();
                 } else if self.single {
                     self.skip_message(pipes);
+                    pipes.shared.discards.count_discarded(DiscardReason::TooManyParts);
                     untried = self.active.len();
                     continue;
                 } else {
@@ -402,6 +403,7 @@ impl FairQueue {
             if pipe.can_recv() {
                 if self.single && pipe.incoming.head().is_some_and(|head| head.flags & frame::MORE != 0) {
                     self.skip_message(pipes);
+                    pipes.shared.discards.count_discarded(DiscardReason::TooManyParts);
                     untried = self.active.len();
                     continue;
                 }
@@ -430,11 +432,15 @@ impl FairQueue {
     }
 }
 
-/// Reads and drops all messages from a peer that should not send any (to PUSH), so that they cannot
-/// pile up.
-pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
-    if let Some(pipe) = pipes.get(id) {
-        while drop_part(pipe) {}
+/// Reads and drops all messages from a peer, so that they cannot pile up. Counts them with this
+/// reason, unless it is `None`: a peer that should not send any (to PUSH).
+pub(crate) fn discard(pipes: &mut Pipes, id: PipeId, reason: DiscardReason) {
+    while let Some(pipe) = pipes.get(id)
+        && let Ok(Some(part)) = pipe.recv(&mut Target::Buffer(&mut []))
+    {
+        if !part.more && reason != DiscardReason::None {
+            pipes.shared.discards.count_discarded(reason);
+        }
     }
 }
 

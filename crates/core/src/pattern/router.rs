@@ -15,7 +15,7 @@ use super::rotation::{FairQueue, discard};
 use super::routing::{PeerNotices, RoutingIds};
 use super::{Pattern, Received, Sent};
 use crate::error::Error;
-use crate::pipe::{OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
+use crate::pipe::{DiscardReason, OnFull, Part, Pipe, PipeId, Pipes, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -40,9 +40,13 @@ impl Router {
     /// Makes a pipe addressable by `routing_id`, if the id is free or its holder loses it now.
     fn assign_id(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
-            if !pipes.check_closed(holder) && !pipes.options.router_handover {
-                self.ignore(pipes, id, routing_id);
-                return;
+            if !pipes.check_closed(holder) {
+                if !pipes.options.router_handover {
+                    pipes.shared.discards.count_duplicate(&routing_id);
+                    self.ignore(pipes, id, routing_id);
+                    return;
+                }
+                pipes.shared.discards.count_taken_over(&routing_id);
             }
             self.replace(pipes, holder);
         }
@@ -62,7 +66,7 @@ impl Router {
         let Some(pipe) = pipes.get(id) else { return };
         pipe.peer.routing_id = routing_id;
         self.ignored.insert(id, pipe);
-        discard(pipes, id);
+        discard(pipes, id, DiscardReason::RefusedPeer);
     }
 
     /// Takes the routing id from an addressable pipe, to give it to another one. The messages that
@@ -190,7 +194,7 @@ impl Router {
     /// Drops the messages of ignored pipes that do not announce them.
     fn discard_ignored(&mut self, pipes: &mut Pipes) {
         for &id in self.ignored.unannounced() {
-            discard(pipes, id);
+            discard(pipes, id, DiscardReason::RefusedPeer);
         }
     }
 }
@@ -234,7 +238,7 @@ impl Pattern for Router {
     fn handle_readable(&mut self, pipes: &mut Pipes, id: PipeId) {
         if !self.ignored.is_empty() {
             if self.ignored.contains(id) {
-                discard(pipes, id);
+                discard(pipes, id, DiscardReason::RefusedPeer);
                 return;
             }
             if let Some(pipe) = pipes.get(id)

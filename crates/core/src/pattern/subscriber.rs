@@ -72,9 +72,19 @@ impl<S: PublisherFilter> Subscriber<S> {
         if subscribe {
             self.subscriptions.make_room(topic)?;
             self.subscriptions.add(topic);
+            self.show_topics(pipes);
             return Ok(true);
         }
-        Ok(self.subscriptions.remove(topic) || pipes.options.xsub_verbose_unsubscribe)
+        let was_last = self.subscriptions.remove(topic);
+        if was_last {
+            self.show_topics(pipes);
+        }
+        Ok(was_last || pipes.options.xsub_verbose_unsubscribe)
+    }
+
+    /// Shows the first topics to tools.
+    fn show_topics(&self, pipes: &Pipes) {
+        pipes.shared.discards.note_subscriptions(self.subscriptions.iter());
     }
 
     /// Sends a subscription or cancellation to all publishers.

@@ -65,7 +65,7 @@ impl Outgoing {
             Body::Owned(message) => std::mem::take(*message),
         };
         self.conflated.get_or_insert_default().add((1, message.len() as u64));
-        slot.put(0, message);
+        slot.put_part(0, message, part.more);
         match &self.link {
             Link::Wire(connection) => {
                 connection.pump_writable();

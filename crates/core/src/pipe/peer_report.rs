@@ -1,6 +1,7 @@
 //! Description of a peer, for the program and for a report.
 
 use crate::conn::{Connection, PeerInfo};
+use tautline_proto::SocketType;
 
 /// State of the link between a socket and a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +82,8 @@ pub struct PeerReport {
     pub user_id: String,
     /// Routing ID by which a ROUTER addresses the peer.
     pub routing_id: Vec<u8>,
+    /// Socket type of the peer, if it has announced one.
+    pub socket_type: Option<SocketType>,
 }
 
 impl PeerReport {
@@ -103,6 +106,7 @@ impl PeerReport {
             self.routing_id.clone_from(&info.routing_id);
         }
         self.since = info.since;
+        self.socket_type = info.socket_type;
         info.ends.remote().clone_into(&mut self.address);
         info.ends.local().clone_into(&mut self.local);
         if !info.ends.name().is_empty() {

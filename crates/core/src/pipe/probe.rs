@@ -1,11 +1,12 @@
 //! Handles with which another thread reads the counters of a pipe or a socket, and the state of a
 //! pipe for its owner.
 
+use super::discards::{DiscardReason, Examples};
 use super::{Link, PeerReport, PeerState, Pipe, PipeId, PipesShared, SocketPipes, Store, address_cache};
 use crate::conn::{Connection, NewPipe, News, SocketInbox};
 use std::sync::Weak;
 use tautline_queue::sync::{Arc, lock};
-use tautline_queue::{ChainCounts, FrameReader, FrameWriter, Probe};
+use tautline_queue::{ChainCounts, FrameReader, FrameWriter, LatestMessage, Probe};
 
 /// Reads the counters of a peer without the owner. Works even before the owner has accepted the
 /// pipe.
@@ -15,6 +16,8 @@ pub struct PeerProbe {
     incoming: Option<Probe>,
     /// The connection, if the pipe is not inproc.
     connection: Option<Weak<Connection>>,
+    /// The slots in place of the queues (ZMQ_CONFLATE).
+    slots: [Option<Arc<LatestMessage>>; 2],
 }
 
 /// Counters of a peer at one moment. Drop them without a lock: with the last reference to a
@@ -26,6 +29,8 @@ pub struct PeerCounts {
     pub incoming: ChainCounts,
     /// State of the connection. `None` over inproc, and after the connection has ended.
     pub connection: Option<ConnectionCounts>,
+    /// Parts of multipart messages that ZMQ_CONFLATE has split.
+    pub split_parts: u64,
 }
 
 /// State of a connection at one moment.
@@ -56,6 +61,7 @@ impl PeerProbe {
             outgoing: pipe.outgoing.as_ref().ok().map(FrameWriter::probe),
             incoming: pipe.incoming.as_ref().ok().map(FrameReader::probe),
             connection: Some(Arc::downgrade(&pipe.connection)),
+            slots: [pipe.outgoing.as_ref().err().cloned(), pipe.incoming.as_ref().err().cloned()],
         }
     }
 
@@ -82,7 +88,13 @@ impl PeerProbe {
                 connection,
             }
         });
-        PeerCounts { outgoing, incoming, connection }
+        let split_parts = self.slots.iter().flatten().map(|slot| slot.split_parts()).sum();
+        PeerCounts { outgoing, incoming, connection, split_parts }
+    }
+
+    /// True if the peer is reached over a stream, and not over inproc.
+    pub fn is_wire(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// True if both read the same connection.
@@ -101,31 +113,50 @@ pub struct SocketProbe {
 pub struct SocketCounts {
     /// Messages not sent because no peer has that routing id.
     pub unroutable: u64,
-    /// Routing id of the last of these messages.
-    pub last_unroutable_id: Vec<u8>,
     /// Calls that were refused because it was not their turn (EFSM).
     pub out_of_turn: u64,
+    /// Received messages that the socket discarded, and the reason of the last one.
+    pub discarded: (u64, DiscardReason),
+    /// Peers that were refused because another peer had their routing id.
+    pub duplicates: u64,
+    /// Peers whose routing id a newer peer took over.
+    pub taken_over: u64,
+    /// Messages that no subscription matched.
+    pub unmatched: u64,
+    /// Examples of these messages and peers, and topics.
+    pub examples: Examples,
 }
 
 impl SocketProbe {
-    /// Returns a probe. The socket remembers an unroutable id from now on.
+    /// Returns a probe. The socket keeps examples from now on.
     pub(crate) fn new(counters: &Arc<PipesShared>, inbox: &Arc<SocketInbox>) -> Self {
-        counters.record_unroutable_ids();
+        counters.discards.keep_examples();
         SocketProbe { counters: counters.clone(), inbox: inbox.clone() }
     }
 
-    /// Returns the current counters.
+    /// Returns the current counters. A published topic is returned once.
     pub fn counts(&self) -> SocketCounts {
+        let [duplicates, taken_over, unmatched] = self.counters.discards.counts();
         SocketCounts {
             unroutable: self.counters.unroutable(),
-            last_unroutable_id: self.counters.last_unroutable_id(),
             out_of_turn: self.counters.out_of_turn(),
+            discarded: self.counters.discards.discarded(),
+            duplicates,
+            taken_over,
+            unmatched,
+            examples: self.counters.discards.take_examples(),
         }
     }
 
     /// Makes the owner update its taps in its next call.
     pub fn notify_taps_changed(&self) {
         self.inbox.push(News::TapsChanged);
+    }
+
+    /// Makes a PUB or XPUB note the topic of its next message.
+    pub fn request_topics(&self) {
+        self.counters.discards.request_topics();
+        self.inbox.push(News::TopicWanted);
     }
 }
 
@@ -141,7 +172,16 @@ impl SocketPipes {
             Store::Queue(reader) => Some(reader.probe()),
             Store::Slot(_) => None,
         };
-        Some(PeerProbe { outgoing, incoming, connection: pipe.connection().map(Arc::downgrade) })
+        let slot_of_incoming = match &pipe.incoming.store {
+            Store::Queue(_) => None,
+            Store::Slot(slot) => Some(slot.clone()),
+        };
+        let slot_of_outgoing = match &pipe.outgoing.store {
+            Store::Queue(_) => None,
+            Store::Slot(slot) => Some(slot.clone()),
+        };
+        let connection = pipe.connection().map(Arc::downgrade);
+        Some(PeerProbe { outgoing, incoming, connection, slots: [slot_of_outgoing, slot_of_incoming] })
     }
 
     /// Returns the description of a pipe's peer, without its counters.
@@ -184,7 +224,7 @@ impl SocketPipes {
         (peer.messages_in, peer.bytes_in) = (traffic.messages_in, traffic.bytes_in);
         (peer.queued_out, peer.queued_in) = (pipe.outgoing.queued(), pipe.incoming.queued());
         peer.dropped = pipe.outgoing.dropped();
-        let PeerCounts { outgoing, incoming, connection } = self.probe(id)?.counts();
+        let PeerCounts { outgoing, incoming, connection, .. } = self.probe(id)?.counts();
         (peer.full, peer.queued_out_bytes) = (outgoing.full, outgoing.queued_bytes);
         peer.queued_in_bytes = incoming.queued_bytes;
         if let Some(connection) = connection {

@@ -1,12 +1,12 @@
 //! Traffic of a pipe, and its waiting messages. The queues have their own counters; this module
 //! adds the messages that they do not see, and the counters that all pipes of a socket share.
 
+use super::discards::Discards;
 use super::{Outgoing, Pipe, PipeId, Store};
 use crate::error::Error;
-use std::sync::OnceLock;
+use tautline_queue::sync::Mutex;
 use tautline_queue::sync::atomic::AtomicU64;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
-use tautline_queue::sync::{Mutex, lock};
 
 /// State shared by all pipes of a socket: the lists of pipes with deferred work, and common
 /// counters.
@@ -25,9 +25,8 @@ pub(crate) struct PipesShared {
     /// Number of subscriptions and messages with a topic that their peer may not use.
     // Relaxed: own, the owner's; a number to others.
     topics_refused: AtomicU64,
-    /// Routing id of the last message whose destination had no peer. Recorded only if the socket is
-    /// observed.
-    last_unroutable_id: OnceLock<Mutex<Vec<u8>>>,
+    /// Messages and peers that the socket turned away.
+    pub(crate) discards: Discards,
 }
 
 impl PipesShared {
@@ -40,11 +39,7 @@ impl PipesShared {
     #[cold]
     pub(crate) fn count_unroutable(&self, name: &[u8]) {
         self.unroutable.store(self.unroutable() + 1, Relaxed);
-        if let Some(astray) = self.last_unroutable_id.get() {
-            let mut astray = lock(astray);
-            astray.clear();
-            astray.extend_from_slice(name);
-        }
+        self.discards.note_unroutable(name);
     }
 
     /// Returns the number of subscriptions and messages with a topic that their peer may not use.
@@ -67,16 +62,6 @@ impl PipesShared {
     pub(crate) fn refuse_out_of_turn(&self) -> Error {
         self.out_of_turn.store(self.out_of_turn() + 1, Relaxed);
         Error::State
-    }
-
-    /// Starts to record the routing id of the last message without a peer.
-    pub(crate) fn record_unroutable_ids(&self) {
-        let _ = self.last_unroutable_id.set(Mutex::default());
-    }
-
-    /// Returns the routing id of the last message without a peer, empty if there is none.
-    pub(crate) fn last_unroutable_id(&self) -> Vec<u8> {
-        self.last_unroutable_id.get().map_or_else(Vec::new, |astray| lock(astray).clone())
     }
 }
 

@@ -506,6 +506,7 @@ impl Socket {
             ends: Arc::default(),
             since: 0,
             topics: None,
+            socket_type: Some(self.socket_type),
         })
     }
 

@@ -87,6 +87,7 @@ impl Socket {
             News::LockRequested => {}
             News::NameChanged => super::endpoints::names::disconnect_moved(self),
             News::TapsChanged => self.update_taps(),
+            News::TopicWanted => self.pattern.pattern_mut().request_topic(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::PeerBound(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
             News::PeerClosed(token) => {

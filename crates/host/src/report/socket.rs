@@ -5,19 +5,31 @@ use std::mem::take;
 use std::time::Duration;
 
 use super::Watch;
+use super::endpoint::{self, count_lost, is_brief};
+use super::peer::PeerWatch;
 use super::tap::{Tap, TapState};
+use super::topics::{PublishedTopics, put_subscriptions};
 use tautline_config::event;
-use tautline_config::options::Options;
+use tautline_config::options::{Mechanism, Options};
 use tautline_core::host::{
-    EventReport, Observed, PeerCounts, PeerProbe, PeerReport, PeerState as State, SocketProbe, SocketReport,
-    TappedPart,
+    DiscardReason, EventReport, Observed, PeerCounts, PeerProbe, PeerReport, SocketCounts, SocketProbe,
+    SocketReport, TappedPart,
 };
 use tautline_io::clock::unix_us;
 use tautline_observe::{
-    self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
+    self as observe, Context, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket,
+    SocketState,
 };
-use tautline_proto::zap;
+use tautline_proto::{Secret, public_key, zap};
 use tautline_queue::sync::{Arc, Mutex, lock};
+
+/// Numbers of socket types, as in `zmq.h`.
+const PUB: u32 = 1;
+const REP: u32 = 4;
+const XPUB: u32 = 9;
+
+/// Option bit of a CURVE client whose keys do not belong together.
+const MISMATCH: u64 = observe::Options::KEY_PAIR_MISMATCH;
 
 /// First id of peers that the owner has not numbered yet.
 const UNSEEN: u64 = 1 << 32;
@@ -25,6 +37,8 @@ const UNSEEN: u64 = 1 << 32;
 /// An observed socket.
 pub(super) struct SocketWatch {
     watch: Arc<Watch>,
+    /// Facts about its context.
+    context: Arc<Mutex<Context>>,
     id: u64,
     probe: SocketProbe,
     state: Mutex<SocketWatchState>,
@@ -49,8 +63,36 @@ struct SocketWatchState {
     lingering: Vec<PeerWatch>,
     /// The counters of former peers.
     past: Totals,
+    /// Number of messages that the socket itself had discarded at the last look.
+    discarded: u64,
+    /// Parts that ZMQ_CONFLATE has split, of former peers.
+    past_split: u64,
+    /// Messages that wait for former peers that cannot get them any more.
+    unsent: u64,
+    topics: PublishedTopics,
+    /// Number of sent messages at the last request for a topic.
+    asked_at: u64,
+    /// Keys of a CURVE client.
+    keys: Option<KeyPair>,
+    /// First endpoint, after the socket is closed.
+    former_endpoint: String,
     /// Endpoint on which it sends the events of a monitor, if it is the library's end of one.
     monitor_endpoint: Option<String>,
+}
+
+/// The keys of a CURVE client.
+struct KeyPair {
+    public: [u8; 32],
+    secret: std::sync::Arc<Secret<[u8; 32]>>,
+    /// True if they do not belong together; `None` if this was not checked.
+    mismatch: Option<bool>,
+}
+
+impl KeyPair {
+    /// True if the keys do not belong together. Takes some microseconds the first time.
+    fn is_mismatch(&mut self) -> bool {
+        *self.mismatch.get_or_insert_with(|| public_key(&self.secret) != self.public)
+    }
 }
 
 /// Counters of peers together: messages and bytes out, messages and bytes in, dropped messages.
@@ -61,22 +103,21 @@ fn add(totals: &mut Totals, peer: &Peer) {
     totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
 }
 
-/// A peer, and the access to its counters.
-struct PeerWatch {
-    peer: Peer,
-    probe: PeerProbe,
-}
-
 /// True if the endpoint carries ZAP requests.
 fn is_zap(endpoint: &Endpoint) -> bool {
     endpoint.name.strip_prefix("inproc://") == Some(zap::HANDLER)
 }
 
 impl SocketWatch {
-    pub(super) fn new(watch: Arc<Watch>, socket: Socket, probe: SocketProbe) -> Self {
+    pub(super) fn new(
+        watch: Arc<Watch>,
+        context: Arc<Mutex<Context>>,
+        socket: Socket,
+        probe: SocketProbe,
+    ) -> Self {
         let id = socket.id;
         let state = Mutex::new(SocketWatchState { socket, ..SocketWatchState::default() });
-        SocketWatch { watch, id, probe, state, taps: Mutex::default(), route: Mutex::default() }
+        SocketWatch { watch, context, id, probe, state, taps: Mutex::default(), route: Mutex::default() }
     }
 
     /// The taps that concern this socket.
@@ -124,7 +165,21 @@ impl SocketWatch {
         // Drop these when no lock is held: with the last references the messages are freed.
         let mut held: Vec<PeerCounts> = Vec::new();
         let mut state = lock(&self.state);
-        let SocketWatchState { socket, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
+        let SocketWatchState {
+            socket,
+            endpoints,
+            peers,
+            unseen,
+            lingering,
+            past,
+            past_split,
+            unsent,
+            topics,
+            asked_at,
+            discarded,
+            ..
+        } = &mut *state;
+        let mut counts = self.probe.counts();
         held.reserve(peers.len() + unseen.len() + lingering.len());
         // Remove a peer that has left again without a message: the owner never hears of it.
         unseen.retain_mut(|known| {
@@ -134,27 +189,51 @@ impl SocketWatch {
         lingering.retain_mut(|known| {
             let counts = known.look(now);
             let stays = counts.connection.as_ref().is_some_and(|connection| connection.has_pending());
-            held.push(counts);
             if !stays {
                 add(past, &known.peer);
+                *past_split += known.split_parts;
+                *unsent += known.unsent(&counts);
             }
+            held.push(counts);
             stays
         });
         let mut all = *past;
         let (mut queued_out, mut queued_in) = (0, 0);
-        held.extend(peers.values_mut().map(|known| known.look(now)));
+        let has_discarded = std::mem::replace(discarded, counts.discarded.0) != counts.discarded.0;
+        let mut split_parts = *past_split;
+        for known in peers.values_mut() {
+            let replies = known.peer.messages_out;
+            held.push(known.look(now));
+            if socket.type_code == REP {
+                known.measure_replies(replies, has_discarded, now);
+            }
+        }
         for known in peers.values().chain(&*unseen).chain(&*lingering) {
             add(&mut all, &known.peer);
+            split_parts += known.split_parts;
             queued_out += known.peer.queued_out;
             queued_in += known.peer.queued_in;
         }
         socket.peers = (peers.len() + unseen.len() + lingering.len()) as u64;
         [socket.messages_out, socket.bytes_out, socket.messages_in, socket.bytes_in, socket.dropped] = all;
         (socket.queued_out, socket.queued_in) = (queued_out, queued_in);
-        let counts = self.probe.counts();
-        (socket.unroutable, socket.out_of_turn) = (counts.unroutable, counts.out_of_turn);
-        socket.astray = counts.last_unroutable_id;
+        socket.discarded_unsent = *unsent;
+        let published = counts.examples.published.take();
+        let subscriptions = std::mem::take(&mut counts.examples.subscriptions);
+        take_counts(socket, counts, split_parts);
+        if let Some((topic, subscribed)) = published {
+            topics.add(self.id, topic, now);
+            socket.subscribed = subscribed as u64;
+        }
+        // Ask only a socket that sends: the request wakes its owner.
+        let sent = socket.messages_out + socket.unmatched + socket.dropped;
+        if [PUB, XPUB].contains(&socket.type_code) && *asked_at != sent {
+            *asked_at = sent;
+            self.probe.request_topics();
+        }
         image.put(socket);
+        put_subscriptions(self.id, subscriptions, image);
+        topics.put(image);
         for endpoint in endpoints {
             endpoint.socket = socket.id;
             image.put(endpoint);
@@ -183,11 +262,29 @@ impl SocketWatch {
 impl SocketReport for SocketWatch {
     fn set_options(&self, options: &Options, subscriptions: usize) {
         let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
-        let socket = &mut lock(&self.state).socket;
+        let mut state = lock(&self.state);
+        let SocketWatchState { socket, keys, .. } = &mut *state;
+        let is_client = options.mechanism == Mechanism::Curve && !options.as_server;
+        let is_known = keys.as_ref().is_some_and(|keys| {
+            keys.public == options.curve_public_key
+                && std::sync::Arc::ptr_eq(&keys.secret, &options.curve_secret_key)
+        });
+        if !(is_client && is_known) {
+            *keys = is_client.then(|| KeyPair {
+                public: options.curve_public_key,
+                secret: options.curve_secret_key.clone(),
+                mismatch: None,
+            });
+        }
         socket.send_hwm = options.send_hwm.into();
         socket.receive_hwm = options.receive_hwm.into();
         socket.linger_ms = ms(options.linger).map_or(-1, |ms| ms as i64);
         socket.heartbeat_ms = ms(options.heartbeat_interval).unwrap_or(0);
+        socket.heartbeat_timeout_ms = options
+            .heartbeat_interval
+            .and_then(|interval| ms(options.heartbeat_timeout.or(Some(interval))))
+            .unwrap_or(0);
+        socket.heartbeat_ttl_ms = ms(options.heartbeat_ttl).unwrap_or(0);
         options.mechanism.name().clone_into(&mut socket.mechanism);
         socket.routing_id.clone_from(&options.routing_id);
         let bits = [
@@ -196,6 +293,7 @@ impl SocketReport for SocketWatch {
             (options.router_mandatory, observe::Options::ROUTER_MANDATORY),
             (options.xpub_nodrop, observe::Options::XPUB_NODROP),
             (options.req_relaxed, observe::Options::REQ_RELAXED),
+            (socket.options & MISMATCH != 0, MISMATCH),
         ];
         socket.options = bits.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum();
         socket.subscriptions = subscriptions as u64;
@@ -203,8 +301,11 @@ impl SocketReport for SocketWatch {
 
     fn add_endpoint(&self, given: &str, name: &str, bound: bool, mechanism: &str) {
         let mut state = lock(&self.state);
-        let SocketWatchState { socket, endpoints, .. } = &mut *state;
+        let SocketWatchState { socket, endpoints, keys, .. } = &mut *state;
         let context = socket.context;
+        if !bound && let Some(keys) = keys {
+            socket.options = socket.options & !MISMATCH | if keys.is_mismatch() { MISMATCH } else { 0 };
+        }
         if endpoints.iter().any(|endpoint| endpoint.given == given && endpoint.bound == bound) {
             return;
         }
@@ -231,6 +332,13 @@ impl SocketReport for SocketWatch {
         }
     }
 
+    fn set_resolved(&self, name: &str, address: &str) {
+        let mut state = lock(&self.state);
+        let connected =
+            state.endpoints.iter_mut().filter(|endpoint| !endpoint.bound && endpoint.name == name);
+        connected.for_each(|endpoint| address.clone_into(&mut endpoint.resolved));
+    }
+
     fn keep_endpoints(&self, is_there: &dyn Fn(&str, bool) -> bool) {
         lock(&self.state).endpoints.retain(|endpoint| is_there(&endpoint.given, endpoint.bound));
     }
@@ -249,9 +357,14 @@ impl SocketReport for SocketWatch {
 
     fn add_peer(&self, peer: PeerReport, probe: PeerProbe) {
         let mut state = lock(&self.state);
-        state.unseen.retain(|known| !known.probe.is_same(&probe));
         let id = peer.id;
-        state.peers.insert(id, PeerWatch::new(id, peer, probe));
+        // Keep what the looks have seen of an unseen peer.
+        let unseen = state.unseen.iter().position(|known| known.probe.is_same(&probe));
+        let known = match unseen.map(|at| state.unseen.swap_remove(at)) {
+            Some(unseen) => unseen.renewed(id, peer, probe),
+            None => PeerWatch::new(id, peer, probe),
+        };
+        state.peers.insert(id, known);
     }
 
     fn update_peer(&self, peer: PeerReport, reconnects: u64) {
@@ -268,6 +381,7 @@ impl SocketReport for SocketWatch {
         if let Some(mut gone) = state.peers.remove(&id) {
             let counts = gone.look(0);
             add(&mut state.past, &gone.peer);
+            state.past_split += gone.split_parts;
             drop(state);
             drop(counts);
         }
@@ -295,10 +409,20 @@ impl SocketReport for SocketWatch {
         drop(route);
         let mut state = lock(&self.state);
         let SocketWatchState {
-            socket, peers, unseen, lingering, endpoints, monitor_endpoint: tells_at, ..
+            socket,
+            peers,
+            unseen,
+            lingering,
+            endpoints,
+            former_endpoint,
+            monitor_endpoint: tells_at,
+            ..
         } = &mut *state;
         unseen.clear();
         socket.state = SocketState::Lingering;
+        if let Some(first) = endpoints.first_mut() {
+            *former_endpoint = take(&mut first.given);
+        }
         endpoints.clear();
         lingering.extend(peers.drain().map(|(_, mut known)| {
             known.peer.state = PeerState::Lingering;
@@ -329,79 +453,6 @@ impl SocketReport for SocketWatch {
     }
 }
 
-impl PeerWatch {
-    fn new(id: u64, peer: PeerReport, probe: PeerProbe) -> Self {
-        let mut known = PeerWatch { peer: Peer::default(), probe };
-        (known.peer.id, known.peer.connected_here) = (id, peer.connected_here);
-        known.describe(peer);
-        known
-    }
-
-    /// Copies everything but the counters from `peer`.
-    fn describe(&mut self, peer: PeerReport) {
-        let known = &mut self.peer;
-        known.state = match peer.state {
-            State::Connected => PeerState::Connected,
-            State::Gone => PeerState::Gone,
-            _ => PeerState::Connecting,
-        };
-        known.since = peer.since.max(known.since);
-        known.reconnects = peer.reconnects.max(known.reconnects);
-        (known.limit_in, known.limit_out) = (peer.limit_in, peer.limit_out);
-        (known.address, known.local) = (peer.address, peer.local);
-        if !peer.endpoint.is_empty() {
-            known.endpoint = peer.endpoint;
-        }
-        known.mechanism = peer.mechanism;
-        (known.host, known.user_id, known.routing_id) = (peer.host, peer.user_id, peer.routing_id);
-    }
-
-    /// Reads the counters. `now` is 0 for a last look. The caller must drop them when no lock is
-    /// held.
-    fn look(&mut self, now: u64) -> PeerCounts {
-        let counts = self.probe.counts();
-        let (out, incoming) = (counts.outgoing, counts.incoming);
-        let peer = &mut self.peer;
-        if let Some(connection) = &counts.connection {
-            peer.shared_memory = connection.shares_memory;
-            peer.round_trip_us = connection.round_trip_us;
-            if matches!(peer.state, PeerState::Connecting | PeerState::Connected) {
-                peer.state = if connection.is_linked { PeerState::Connected } else { PeerState::Connecting };
-            }
-        }
-        // A counter may be lower for a moment while the connection changes its queue.
-        if out.messages > peer.messages_out && out.messages < 1 << 63 {
-            (peer.messages_out, peer.last_out) = (out.messages, now);
-            peer.bytes_out = peer.bytes_out.max(out.bytes);
-        }
-        if incoming.messages > peer.messages_in {
-            (peer.messages_in, peer.bytes_in, peer.last_in) = (incoming.messages, incoming.bytes, now);
-        }
-        (peer.queued_out, peer.queued_out_bytes) = (out.queued, out.queued_bytes);
-        (peer.queued_in, peer.queued_in_bytes) = (incoming.queued, incoming.queued_bytes);
-        (peer.dropped, peer.full) = (out.dropped, out.full);
-        if out.limit > 0 {
-            peer.limit_out = out.limit;
-        }
-        let is_full = peer.limit_out > 0 && peer.queued_out > peer.limit_out - (peer.limit_out / 20).max(1);
-        match (is_full, peer.full_since) {
-            (true, 0) => peer.full_since = now,
-            (false, since) if since > 0 => {
-                peer.full_us += now.saturating_sub(since);
-                peer.full_since = 0;
-            }
-            _ => {}
-        }
-        let is_paused = counts.connection.as_ref().is_some_and(|connection| connection.is_paused);
-        match (is_paused, peer.full_in_since) {
-            (true, 0) => peer.full_in_since = now,
-            (false, _) => peer.full_in_since = 0,
-            _ => {}
-        }
-        counts
-    }
-}
-
 impl EventReport for SocketWatch {
     fn event(&self, seen: &Observed<'_>) {
         let (now, code, value) = (unix_us(), seen.event, seen.value);
@@ -421,62 +472,62 @@ impl EventReport for SocketWatch {
                 | event::HANDSHAKE_FAILED_PROTOCOL
                 | event::HANDSHAKE_FAILED_AUTH => socket.failed_handshakes += 1,
                 event::NAME if value != 0 => socket.names_away += 1,
+                event::LOST => count_lost(seen, &mut socket.lost_silent, &mut socket.lost_closed),
                 _ => {}
             }
+            socket.brief += u64::from(is_brief(seen, now));
             for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.name == seen.endpoint) {
-                heed(endpoint, code, value, &reason, now);
+                endpoint::update(endpoint, seen, &reason, now);
             }
         }
         self.watch.note(told);
     }
 }
 
-/// Updates the state of an endpoint from an event.
-fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) {
-    let was = endpoint.state;
-    let fail = |endpoint: &mut Endpoint| {
-        if endpoint.failures == 0 {
-            endpoint.failing_since = now;
-        }
-        endpoint.failures += 1;
-        (endpoint.error, endpoint.failed_by) = (value, code);
-        reason.clone_into(&mut endpoint.reason);
+/// Copies the counters of a socket. `split_parts` is the number of parts that ZMQ_CONFLATE has
+/// split.
+fn take_counts(socket: &mut Socket, counts: SocketCounts, split_parts: u64) {
+    let (own, reason) = counts.discarded;
+    socket.discarded_by = match reason {
+        _ if split_parts > 0 => observe::DiscardReason::SeveralParts,
+        DiscardReason::None => observe::DiscardReason::None,
+        DiscardReason::NoDelimiter => observe::DiscardReason::NoDelimiter,
+        DiscardReason::StaleReply => observe::DiscardReason::StaleReply,
+        DiscardReason::NoReplyDelimiter => observe::DiscardReason::NoReplyDelimiter,
+        DiscardReason::RefusedPeer => observe::DiscardReason::RefusedPeer,
+        DiscardReason::TooManyParts => observe::DiscardReason::TooManyParts,
     };
-    match code {
-        event::ACCEPTED => endpoint.accepted += 1,
-        event::HANDSHAKE_FAILED_NO_DETAIL
-        | event::HANDSHAKE_FAILED_PROTOCOL
-        | event::HANDSHAKE_FAILED_AUTH => {
-            fail(endpoint);
-            if !endpoint.bound {
-                // A later event announces a retry, if there is one.
-                endpoint.state = EndpointState::Stopped;
-            }
+    socket.discarded = own + split_parts;
+    (socket.unroutable, socket.out_of_turn) = (counts.unroutable, counts.out_of_turn);
+    (socket.duplicates, socket.taken_over) = (counts.duplicates, counts.taken_over);
+    socket.unmatched = counts.unmatched;
+    socket.astray = counts.examples.unroutable_id;
+    socket.duplicate_id = counts.examples.duplicate_id;
+    socket.unmatched_topic = counts.examples.unmatched.map(|topic| topic.prefix).unwrap_or_default();
+}
+
+/// Adds a closed socket to the totals of its context.
+impl Drop for SocketWatch {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        let SocketWatchState { socket, lingering, unsent, former_endpoint, .. } = &mut *state;
+        if socket.state != SocketState::Lingering || socket.monitor {
+            return;
         }
-        event::HANDSHAKE_SUCCEEDED => {
-            if !endpoint.bound {
-                endpoint.state = EndpointState::Connected;
-            }
-            (endpoint.failures, endpoint.failing_since, endpoint.error) = (0, 0, 0);
-            endpoint.reason.clear();
+        let held: Vec<PeerCounts> = lingering.iter_mut().map(|known| known.look(0)).collect();
+        *unsent += lingering.iter().zip(&held).map(|(known, counts)| known.unsent(counts)).sum::<u64>();
+        let mut context = lock(&self.context);
+        context.closed_sockets += 1;
+        if *unsent > 0 {
+            context.closed_discarded += *unsent;
+            context.closed_discarding += 1;
+            context.closed_last = unix_us();
+            context.closed_linger_ms = socket.linger_ms;
+            context.closed_type.clone_from(&socket.type_name);
+            context.closed_endpoint = take(former_endpoint);
         }
-        _ if endpoint.bound => {}
-        event::NAME if value != 0 => fail(endpoint),
-        event::NAME => {
-            endpoint.state = EndpointState::Connected;
-            (endpoint.failures, endpoint.failing_since, endpoint.error) = (0, 0, 0);
-            reason.clone_into(&mut endpoint.reason);
-        }
-        event::CONNECT_DELAYED => endpoint.state = EndpointState::Connecting,
-        event::CONNECTED => endpoint.state = EndpointState::Handshaking,
-        event::CONNECT_RETRIED => endpoint.state = EndpointState::Waiting,
-        event::CONNECT_FAILED | event::LOST => {
-            fail(endpoint);
-            endpoint.state = EndpointState::Stopped;
-        }
-        _ => {}
-    }
-    if endpoint.state != was {
-        endpoint.since = now;
+        drop(context);
+        drop(state);
+        drop(held);
     }
 }

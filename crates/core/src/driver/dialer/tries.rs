@@ -132,6 +132,7 @@ impl Dialer {
                 NextTry::Wait => return,
                 NextTry::None => return self.handle_attempt_failure(turn, errno),
             };
+            show_resolved(self, &address);
             let (error, fd) = match transport::connect(&address, source.as_ref(), &self.options) {
                 Ok((stream, true)) => return self.handle_reached(turn, Arc::new(stream)),
                 Ok((stream, false)) => {
@@ -198,6 +199,17 @@ impl Dialer {
             Ok(_) => self.handle_reached(turn, stream),
             Err(error) => self.handle_address_failure(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
+    }
+}
+
+/// Reports the address that is about to be tried, unless it is that of a proxy.
+fn show_resolved(dialer: &Dialer, address: &Address) {
+    if let Some(report) = &dialer.site.report
+        && let Address::Inet(address) = address
+        && lock(&dialer.state).attempts.as_ref().is_none_or(|way| way.request.is_none())
+    {
+        let scheme = dialer.name.split_once("://").map_or("tcp", |(scheme, _)| scheme);
+        report.set_resolved(&dialer.name, &format!("{scheme}://{address}"));
     }
 }
 

@@ -54,7 +54,7 @@ impl Wire {
         let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
         let claim = claim.map(|claim| Claim { reason, ..*claim });
         let why = Loss::Protocol(AuthFailure::Denied { status }.into());
-        self.report_failed_handshake(why, claim.as_ref(), because);
+        self.report_failed_handshake(why, claim.as_ref(), b"", because);
         if let Some(handshake) = lock(&self.state).handshake() {
             handshake.refused = true;
             handshake.refuse(status);

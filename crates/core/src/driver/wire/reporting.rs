@@ -2,14 +2,17 @@
 
 use super::policy_checks::{key_owner, topics};
 use super::{USER_ID, Wire};
-use crate::conn::{Loss, PeerInfo};
+use crate::conn::{Loss, PeerInfo, Silence};
+use crate::driver::heartbeat;
 use crate::monitor::{Claim, EventDetails, KnownPeer, event};
+use crate::options::Options;
 use crate::transport;
+use std::time::Duration;
 use tautline_io::clock::unix_us;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_proto::zap::ZapReply;
-use tautline_proto::{AuthFailure, PeerCertificates, ProtocolError};
+use tautline_proto::{AuthFailure, Mismatch, PeerCertificates, ProtocolError};
 use tautline_queue::message::{Metadata, limit_properties};
 use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
@@ -41,22 +44,51 @@ impl Wire {
         let all = known.into_iter().chain(owner).chain(judged).chain(certified).chain(limit_properties(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
         let topics = topics(self, &metadata).map(Arc::new);
-        Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })
+        Box::new(PeerInfo {
+            routing_id,
+            metadata,
+            ends: self.endpoint.clone(),
+            since: unix_us(),
+            topics,
+            socket_type: None,
+        })
     }
 
-    /// Reports a failed handshake. `because` is the rule or the limit behind it.
-    pub(super) fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>, because: &str) {
+    /// Reports a failed handshake. `refusal` is the reason that the peer gave in an ERROR, and
+    /// `because` the rule or the limit behind the failure.
+    pub(super) fn report_failed_handshake(
+        &self,
+        why: Loss,
+        claim: Option<&Claim>,
+        refusal: &[u8],
+        because: &str,
+    ) {
         let (event, value) = match why {
             Loss::Protocol(ProtocolError::Auth(
                 AuthFailure::Refused { status: Some(status) } | AuthFailure::Denied { status },
             )) => (event::HANDSHAKE_FAILED_AUTH, status.into()),
             Loss::Protocol(error) => (event::HANDSHAKE_FAILED_PROTOCOL, error.zmq_code()),
             Loss::Stream(errno) => (event::HANDSHAKE_FAILED_NO_DETAIL, errno as u32),
-            Loss::Silent => (event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32),
+            Loss::Silent(_) => (event::HANDSHAKE_FAILED_NO_DETAIL, errno::ETIMEDOUT as u32),
             Loss::Closed => return,
         };
         self.site().failed_handshakes.fetch_add(1, Relaxed);
-        let about = EventDetails { claim, why: because, ..EventDetails::default() };
+        let words = match (why, refusal) {
+            (
+                Loss::Protocol(ProtocolError::Auth(AuthFailure::Refused { status: None })),
+                refusal @ [_, ..],
+            ) => {
+                format!("the peer refused: {}", String::from_utf8_lossy(refusal).escape_debug())
+            }
+            _ => words(self.options(), why, Duration::ZERO),
+        };
+        let peer_type = match why {
+            Loss::Protocol(ProtocolError::PeerIncompatible(Mismatch::SocketType { theirs, .. })) => {
+                theirs.name()
+            }
+            _ => "",
+        };
+        let about = EventDetails { claim, why: because, words: &words, peer_type, ..EventDetails::default() };
         self.site().events.emit_about(event, value, &self.endpoint, &about);
     }
 }
@@ -65,4 +97,25 @@ impl Wire {
 pub(super) fn known(told: &Metadata) -> KnownPeer<'_> {
     let get = |name| told.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
     KnownPeer { routing_id: get("Routing-Id"), host: get("Peer-Address"), user_id: get(USER_ID) }
+}
+
+/// Returns the reason of an end in words, if its event has no number for it. `ttl` is the time
+/// to live that the peer has granted.
+pub(super) fn words(options: &Options, why: Loss, ttl: Duration) -> String {
+    let ms = |time: Option<Duration>| time.unwrap_or_default().as_millis();
+    match why {
+        Loss::Protocol(ProtocolError::PeerIncompatible(Mismatch::SocketType { ours, theirs })) => {
+            format!("the peer is a {}, and this is a {}", theirs.name(), ours.name())
+        }
+        Loss::Silent(Silence::Handshake) => {
+            format!("no handshake within {} ms", ms(options.handshake_interval))
+        }
+        Loss::Silent(Silence::Heartbeat) => {
+            format!("no answer to a heartbeat for {} ms", ms(heartbeat::timeout(options)))
+        }
+        Loss::Silent(Silence::TimeToLive) => {
+            format!("no heartbeat of the peer for {} ms, its time to live", ttl.as_millis())
+        }
+        _ => String::new(),
+    }
 }

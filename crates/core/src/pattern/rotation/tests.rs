@@ -200,7 +200,7 @@ fn message_without_saved_parts_still_ends() {
     bed.peer_sends(id, [b"1"]);
     assert_eq!(queue.select(&mut bed.pipes), Some(id));
     bed.pipes.receiving = true;
-    discard(&mut bed.pipes, id);
+    discard(&mut bed.pipes, id, DiscardReason::None);
     queue.detach(&mut bed.pipes, id);
     assert_eq!(recv(&mut queue, &mut bed), Ok((Vec::new(), false)));
 }
