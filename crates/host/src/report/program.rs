@@ -1,6 +1,6 @@
 //! The name of this program for observers: `TAUT_NAME`, or the name of its file. Many services run
-//! in the same interpreter, so an interpreter has the name of its script or module, or the title
-//! that the program has given its process. Other arguments are never shown, because they may
+//! in the same interpreter, so an interpreter has the name of its script, module or class, or the
+//! title that the program has given its process. Other arguments are never shown, because they may
 //! contain secrets.
 
 use std::ffi::OsStr;
@@ -8,8 +8,46 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Programs that run a script, without their versions: `python3.11` is `python`.
-const INTERPRETERS: &str = "bash bun deno dotnet guile java julia lua luajit mono mono-sgen node \
-                            nodejs perl php pypy python ruby sh tclsh";
+const INTERPRETERS: &str = "bash bun dart dash deno dotnet escript guile java jruby julia lua luajit mono \
+                            mono-sgen node nodejs perl php pypy python racket ruby Rscript sh tclsh zsh";
+
+/// Options of interpreters whose value is the next argument. The value may be the path of a file,
+/// which is not the script.
+const VALUED: &[(&str, &str)] = &[
+    ("bash sh dash zsh", "-o -O --init-file --rcfile"),
+    ("bun deno", "-r --require --preload --config -c --import-map --cert --env-file --cwd"),
+    (
+        "dotnet",
+        "--runtimeconfig --depsfile --additional-deps --additionalprobingpath --fx-version --roll-forward",
+    ),
+    (
+        "java",
+        "-cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules --add-reads \
+         --add-exports --add-opens --limit-modules --patch-module --source --enable-native-access",
+    ),
+    ("mono mono-sgen", "--config"),
+    (
+        "node nodejs",
+        "-r --require --import --loader --experimental-loader -C --conditions --env-file --icu-data-dir \
+         --openssl-config --title --input-type --redirect-warnings --snapshot-blob --trace-event-file-pattern",
+    ),
+    ("perl", "-I"),
+    ("php", "-c -d -z"),
+    ("python pypy", "-W -X --check-hash-based-pycs"),
+    ("ruby jruby", "-I -r -C -E -F"),
+];
+
+/// Options of interpreters whose value is code. Such a program has no script.
+const CODE: &[(&str, &str)] = &[
+    ("bash sh dash zsh python pypy racket", "-c"),
+    ("dart deno", "eval"),
+    ("bun node nodejs", "-e --eval -p --print -pe"),
+    ("guile", "-c"),
+    ("julia lua luajit Rscript ruby jruby", "-e"),
+    ("julia", "-E"),
+    ("perl", "-e -E"),
+    ("php", "-r"),
+];
 
 /// Maximum number of characters of a given name.
 const LONGEST: usize = 64;
@@ -60,22 +98,70 @@ fn title(line: &str) -> Option<String> {
     (!is_file).then_some(title)
 }
 
-/// Returns the name of the script or module that an interpreter runs: the first argument that is
-/// the path of a file, or the module behind `-m` of Python.
+/// Returns the name of the script, module or class that an interpreter runs: the first argument that
+/// is the path of a file and not the value of an option, the module behind `-m` of Python, or the
+/// class or module of Java.
 fn script(interpreter: &str, arguments: &[String]) -> Option<String> {
-    let has_modules = matches!(interpreter, "python" | "pypy");
+    let is_among = |names: &str| names.split_whitespace().any(|name| name == interpreter);
+    let is_in = |table: &[(&str, &str)], argument: &str| {
+        let has = |options: &str| options.split_whitespace().any(|one| one == argument);
+        table.iter().any(|(names, options)| is_among(names) && has(options))
+    };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        if argument == "-m" && has_modules {
-            let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
-            return arguments.next().filter(|name| name.chars().all(is_letter)).cloned();
+        if is_among("python pypy")
+            && let Some(module) = python_module(argument)
+        {
+            let name = if module.is_empty() { arguments.next()? } else { module };
+            return is_name(name, ".").then(|| name.to_owned());
         }
-        let path = Path::new(argument);
-        if !argument.starts_with('-') && path.is_file() {
-            return Some(file_name(path)).filter(|name| !name.is_empty());
+        if interpreter == "java" {
+            match &**argument {
+                "-jar" => return arguments.next().map(|jar| file_name(Path::new(jar))),
+                "-m" | "--module" => return arguments.next().and_then(|name| java_class(name)),
+                _ if argument.starts_with("--module=") => return java_class(&argument["--module=".len()..]),
+                _ => {}
+            }
+        }
+        if is_in(CODE, argument) {
+            return None;
+        }
+        if is_in(VALUED, argument) {
+            arguments.next();
+        } else if !argument.starts_with('-') {
+            if Path::new(argument).is_file() {
+                return Some(file_name(Path::new(argument))).filter(|name| !name.is_empty());
+            }
+            // The arguments after the class are those of the program.
+            if interpreter == "java" && !argument.starts_with('@') {
+                return java_class(argument);
+            }
         }
     }
     None
+}
+
+/// Returns the module in an argument of Python that asks for one, as `-mshop.orders` does. The name
+/// is empty if it is the next argument, as in `-m shop.orders` and `-um shop.orders`.
+fn python_module(argument: &str) -> Option<&str> {
+    let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let (flags, module) = letters.split_once('m')?;
+    // Letters before it are flags without a value.
+    flags.chars().all(|flag| "bBdEiIOPqRsSuvx".contains(flag)).then_some(module)
+}
+
+/// Returns the class of a Java program: `Orders` of `shop.orders/com.shop.Orders`, or the module if
+/// it has no class.
+fn java_class(name: &str) -> Option<String> {
+    let class = name.rsplit_once('/').map_or(name, |(_, class)| class);
+    is_name(class, ".$").then(|| class.to_owned())
+}
+
+/// True if a text consists of letters, digits, underscores and these characters, as the names of
+/// modules do.
+fn is_name(text: &str, others: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || others.contains(letter))
 }
 
 fn file_name(path: &Path) -> String {
@@ -104,6 +190,9 @@ mod tests {
         let script = folder.join("orders.py");
         std::fs::write(&script, "").unwrap();
         let script = script.to_str().unwrap();
+        let other = folder.join("other");
+        std::fs::write(&other, "").unwrap();
+        let other = other.to_str().unwrap();
         for (program, arguments, name) in [
             ("python3.11", &["-u", script, "--password", "secret"][..], "orders.py"),
             ("pypy3", &["-W", "ignore", script], "orders.py"),
@@ -111,9 +200,36 @@ mod tests {
             ("java", &["-Xmx1g", "-jar", script], "orders.py"),
             ("python3.11", &["-m", "shop.orders", "--password", "secret"], "shop.orders"),
             // No argument other than a script or a module is shown.
-            ("python3", &["-c", "import secret", "secret"], "python3"),
+            ("python3", &["-c", "import secret", script], "python3"),
             ("python3", &["-m", "not a/module"], "python3"),
+            ("python3", &["-m"], "python3"),
+            ("python3", &["-um", "shop.orders", "secret"], "shop.orders"),
+            ("python3", &["-mshop.orders", "secret"], "shop.orders"),
+            ("python3", &["-X", script, "-Wignore", "-m", "shop"], "shop"),
+            ("pypy3.10", &["-m", "shop.orders"], "shop.orders"),
             ("node", &["-e", "secret()"], "node"),
+            ("node", &["--require", other, "--import", other, script], "orders.py"),
+            ("nodejs", &["-r", other, script, other], "orders.py"),
+            ("bun", &["run", script], "orders.py"),
+            ("deno", &["run", "--config", other, "--allow-net", script], "orders.py"),
+            ("java", &["-cp", other, "-Dpassword=secret", "com.shop.Orders", other], "com.shop.Orders"),
+            ("java", &["-classpath", "a:b", "com.shop.Orders$Main", "secret"], "com.shop.Orders$Main"),
+            ("java", &["-p", other, "-m", "shop.orders/com.shop.Orders", "secret"], "com.shop.Orders"),
+            ("java", &["--module-path", other, "--module=shop.orders"], "shop.orders"),
+            ("java", &["-javaagent:agent.jar", "-jar", "/srv/gone.jar", other], "gone.jar"),
+            ("java", &["@options", "com.shop.Orders"], "com.shop.Orders"),
+            ("java", &["--source", "21", script], "orders.py"),
+            ("java", &["not a class", script], "java"),
+            ("dotnet", &["exec", "--runtimeconfig", other, "--depsfile", other, script], "orders.py"),
+            ("dotnet", &[script, other], "orders.py"),
+            ("mono", &["--debug", "--config", other, script], "orders.py"),
+            ("ruby3.1", &["-I", other, "-r", other, script], "orders.py"),
+            ("perl", &["-w", "-I", other, "-MPOSIX", script], "orders.py"),
+            ("perl", &["-e", "secret()", script], "perl"),
+            ("bash", &["-c", "secret", script], "bash"),
+            ("php8.2", &["-c", other, "-f", script], "orders.py"),
+            ("Rscript", &["--vanilla", script], "orders.py"),
+            ("bash", &["--rcfile", other, script], "orders.py"),
             ("perl5.36.0", &[], "perl5.36.0"),
             ("bash", &[folder.to_str().unwrap()], "bash"),
             // A program that is no interpreter has its own name.
