@@ -60,5 +60,5 @@ async def main():
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(TAUT_OBSERVE="1", XDG_RUNTIME_DIR=folder)
+        os.environ.update(TAUT_OBSERVE="1", XDG_RUNTIME_DIR=folder, TAUT_COUNTERS=f"{folder}/tautline")
         asyncio.run(main())

@@ -17,15 +17,20 @@ mod table;
 pub mod tap;
 pub mod top;
 pub mod units;
+mod users;
 pub mod web;
 
 pub use tap::Filter;
 pub use top::Order;
+use users::Users;
+pub use users::owner_of;
 
 use std::collections::HashMap;
-use std::fs;
+use std::path::Path;
+use std::{env, fs};
 
-use tautline_observe::{ObservedProcess, ReadError, Reading};
+use signal_hook::low_level::signal_name;
+use tautline_observe::{EndCause, ObservedProcess, Peer, ReadError, Reading};
 
 use crate::failure::{Failure, Result};
 pub use absence::{HOW, report_none};
@@ -34,6 +39,8 @@ pub use absence::{HOW, report_none};
 pub struct ProcessSnapshot {
     /// Location of its counters file.
     pub found: ObservedProcess,
+    /// Name of its user.
+    pub user: String,
     /// Contents of the file.
     pub reading: Reading,
     /// Number of sockets that were left out.
@@ -41,12 +48,26 @@ pub struct ProcessSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// Describes the end of a process that does not run: `crashed or was killed 26s ago`. The file
-    /// does not tell the exact time, so this is the time of its last update.
+    /// Describes the end of a process that does not run: `killed by signal 9 (SIGKILL), 26s ago`.
+    /// If `taut run` has not recorded the end, this is the time of its last update: `crashed or was
+    /// killed 26s ago`.
     pub fn end(&self, now: u64) -> Option<String> {
-        let ago = units::span(self.reading.process.written, now);
-        (!self.found.is_running).then(|| format!("crashed or was killed {ago} ago"))
+        let ago = |at| units::span(at, now);
+        match self.found.end {
+            _ if self.found.is_running => None,
+            Some(end) => Some(format!("{}, {} ago", describe_cause(end.cause), ago(end.at))),
+            None => Some(format!("crashed or was killed {} ago", ago(self.reading.process.written))),
+        }
     }
+}
+
+/// Describes the reason for the end of a process, with the name of a signal.
+pub fn describe_cause(cause: EndCause) -> String {
+    let name = match cause {
+        EndCause::Killed(signal) => i32::try_from(signal).ok().and_then(signal_name),
+        _ => None,
+    };
+    name.map_or_else(|| cause.to_string(), |name| format!("{cause} ({name})"))
 }
 
 /// A process in an argument, and the copy of the library in it, if the argument has one: `PID` or
@@ -94,14 +115,41 @@ impl SocketSelection {
     }
 }
 
-/// Returns all observed processes of this user, and the faults of unreadable ones.
+/// Variable with the only folder of counters files that the tools read.
+const FOLDER: &str = "TAUT_COUNTERS";
+
+/// Bytes of memory for the readings of other users, who can write files of any size.
+const OTHERS: usize = 512 << 20;
+/// Approximate bytes of memory of a record.
+const RECORD: usize = 640;
+
+/// Returns the observed processes that this user may see: its own ones, or those of all users if it
+/// is root. `TAUT_COUNTERS` selects one folder.
+pub fn observed() -> Vec<ObservedProcess> {
+    match env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
+        Some(folder) => tautline_observe::processes_of_folder(Path::new(&folder)),
+        None => tautline_observe::visible_processes(),
+    }
+}
+
+/// Returns all observed processes that this user may see, and the faults of unreadable ones.
 pub fn all(which: SocketSelection) -> (Vec<ProcessSnapshot>, Vec<(ObservedProcess, ReadError)>) {
     let (mut seen, mut faults) = (Vec::new(), Vec::new());
-    for found in tautline_observe::processes() {
-        match tautline_observe::read(&found.path) {
+    let (own, mut left, mut users) = (users::own(), OTHERS, Users::new());
+    for found in observed() {
+        let is_foreign = found.user != own;
+        if is_foreign && left == 0 {
+            faults.push((found, ReadError::TooLarge));
+            continue;
+        }
+        match tautline_observe::read_process(&found) {
             Ok(mut reading) => {
+                if is_foreign {
+                    left = left.saturating_sub(records(&reading) * RECORD);
+                }
                 let left_out = if which == SocketSelection::All { 0 } else { reading.leave_out_monitors() };
-                seen.push(ProcessSnapshot { found, reading, left_out });
+                let user = users.name(found.user).to_owned();
+                seen.push(ProcessSnapshot { found, user, reading, left_out });
             }
             // The process ended after it was found.
             Err(ReadError::Missing) => {}
@@ -112,6 +160,11 @@ pub fn all(which: SocketSelection) -> (Vec<ProcessSnapshot>, Vec<(ObservedProces
     (seen, faults)
 }
 
+fn records(reading: &Reading) -> usize {
+    let Reading { contexts, sockets, endpoints, peers, events, routes, .. } = reading;
+    contexts.len() + sockets.len() + endpoints.len() + peers.len() + events.len() + routes.len()
+}
+
 /// Adds the names of the programs of local peers: the name that an observed program has, or that
 /// the system knows.
 fn name_local_peers(seen: &mut [ProcessSnapshot]) {
@@ -120,7 +173,7 @@ fn name_local_peers(seen: &mut [ProcessSnapshot]) {
         running.map(|seen| (seen.found.pid, Some(seen.reading.process.program.clone()))).collect();
     for seen in seen.iter_mut().filter(|seen| seen.found.is_running) {
         let Reading { peers, programs, .. } = &mut seen.reading;
-        for process in peers.iter().filter_map(tautline_observe::Peer::process) {
+        for process in peers.iter().filter_map(Peer::process) {
             let name = names.entry(process).or_insert_with(|| {
                 let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
                 Some(name.trim_end().to_owned())

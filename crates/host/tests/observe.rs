@@ -784,7 +784,7 @@ fn child_crashes() {
 }
 
 #[test]
-fn crashed_process_is_readable_until_cleanup() {
+fn crashed_process_is_readable_for_a_day() {
     with_watchdog(LIMIT, "crash", || {
         let folder = folder("crash");
         assert!(!run("child_crashes", &folder, Some("1")).status.success());
@@ -794,8 +794,16 @@ fn crashed_process_is_readable_until_cleanup() {
         assert_eq!(reading.process.pid, left[0].pid);
         let (socket, _) = find(&reading, "last seen").unwrap();
         assert_eq!(reading.endpoints_of(socket.id).next().unwrap().given, "inproc://crash");
-        assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
-        assert_eq!(files(&folder), []);
+        // The next program keeps the file for a day.
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        for (age, count) in [(None, 1), (Some(long_ago), 0)] {
+            if let Some(at) = age {
+                let file = std::fs::File::options().write(true).open(&left[0].path).unwrap();
+                file.set_modified(at).unwrap();
+            }
+            assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
+            assert_eq!(files(&folder).len(), count);
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     });
 }

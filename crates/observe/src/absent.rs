@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{ReadError, Reading};
+use crate::{ProcessEnd, ReadError, Reading};
 
 /// An observed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,12 @@ pub struct ObservedProcess {
     pub path: PathBuf,
     /// True if the process is running.
     pub is_running: bool,
+    /// Owner of the file.
+    pub user: u32,
+    /// Number of the copy of the library in the process; 0 for the first.
+    pub copy: u32,
+    /// Reason for the end of the process, if `taut run` recorded it.
+    pub end: Option<ProcessEnd>,
 }
 
 /// Returns the observed processes of this user: always an empty list.
@@ -53,4 +59,36 @@ pub fn read_of(path: &Path, _user: u32) -> Result<Reading, ReadError> {
 /// Always returns [`ReadError::Io`] with `Unsupported`.
 pub fn read(_: &Path) -> Result<Reading, ReadError> {
     Err(ReadError::Io(io::ErrorKind::Unsupported.into()))
+}
+
+/// Returns the observed processes that this user may see: always an empty list.
+pub fn visible_processes() -> Vec<ObservedProcess> {
+    Vec::new()
+}
+
+/// Returns the observed processes of one folder: always an empty list.
+pub fn processes_of_folder(_: &Path) -> Vec<ObservedProcess> {
+    Vec::new()
+}
+
+/// Reads the counters file of a process.
+///
+/// # Errors
+///
+/// Always returns [`ReadError::Io`] with `Unsupported`.
+pub fn read_process(found: &ObservedProcess) -> Result<Reading, ReadError> {
+    read(&found.path)
+}
+
+/// Records the end of a process: has no effect.
+pub fn record_end(_: u32, _: u64, _: ProcessEnd) -> usize {
+    0
+}
+
+/// Removes outdated files: has no effect.
+pub fn remove_outdated() {}
+
+/// Returns the start time of a process: always `None`.
+pub fn start_ticks(_: u32) -> Option<u64> {
+    None
 }

@@ -27,11 +27,14 @@ mod absent;
 #[cfg(unix)]
 mod discovery;
 mod event_text;
+#[cfg(unix)]
+mod everyone;
 mod hints;
 mod image;
 mod model;
 #[cfg(unix)]
 mod output;
+mod process_end;
 mod read_error;
 mod reader;
 mod record;
@@ -39,15 +42,23 @@ mod states;
 pub mod tap;
 
 #[cfg(not(unix))]
-pub use absent::{ObservedProcess, folders, processes, processes_in, processes_of, read, read_of};
+pub use absent::{
+    ObservedProcess, folders, processes, processes_in, processes_of, processes_of_folder, read, read_of,
+    read_process, record_end, remove_outdated, start_ticks, visible_processes,
+};
 #[cfg(unix)]
-pub use discovery::{ObservedProcess, folders, processes, processes_in, processes_of};
+pub use discovery::{
+    ObservedProcess, folders, processes, processes_in, processes_of, record_end, remove_outdated, start_ticks,
+};
 pub use event_text::{CONNECT_FAILED, LOST};
+#[cfg(unix)]
+pub use everyone::{processes_of_folder, read_process, visible_processes};
 pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{Context, Endpoint, Event, Loans, Peer, Process, Reading, Route, Socket, Topic};
 #[cfg(unix)]
 pub use output::{Identity, Output};
+pub use process_end::{EndCause, ProcessEnd};
 pub use read_error::ReadError;
 pub use reader::parse;
 #[cfg(unix)]

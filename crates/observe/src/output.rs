@@ -47,8 +47,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Creates the file, and the folder if it is missing. Removes the files of processes that have
-    /// ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with
+    /// Creates the file, and the folder if it is missing. Removes old files of processes that
+    /// have ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with
     /// more rights than its caller must not use.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Output {
     ///
     /// System errors.
     pub fn create_in(folder: &Path, process: &Identity) -> io::Result<Self> {
-        discovery::sweep(folder);
+        discovery::sweep(folder, Some(process.pid));
         // A process with two copies of the library has two files.
         for copy in 0..COPIES {
             let path = match copy {

@@ -17,6 +17,8 @@ pub enum ReadError {
     Incomplete,
     /// The file was rewritten during each attempt to read it. Try again.
     Busy,
+    /// The files of other users need too much memory in total.
+    TooLarge,
     /// The system reports another error, such as a missing permission.
     Io(io::Error),
 }
@@ -35,6 +37,9 @@ impl fmt::Display for ReadError {
             ReadError::Busy => f.write_str(
                 "the program changed the file of counters during each attempt to read it: try again",
             ),
+            ReadError::TooLarge => {
+                f.write_str("not read, because the files of counters of other users need too much memory")
+            }
             ReadError::Io(error) => write!(f, "the file of counters cannot be read: {error}"),
         }
     }

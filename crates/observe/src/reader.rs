@@ -20,7 +20,7 @@ const TRIES: usize = 8;
 /// The [`ReadError`] that describes the problem with the file.
 #[cfg(unix)]
 pub fn read(path: &std::path::Path) -> Result<Reading, ReadError> {
-    read_open(&crate::discovery::open(path)?, path)
+    with_copy(read_open(&crate::discovery::open(path)?)?, path)
 }
 
 /// Reads the counters file at `path`, which must be a plain file of `user`. Only root can read the
@@ -31,11 +31,18 @@ pub fn read(path: &std::path::Path) -> Result<Reading, ReadError> {
 /// The [`ReadError`] that describes the problem with the file.
 #[cfg(unix)]
 pub fn read_of(path: &std::path::Path, user: u32) -> Result<Reading, ReadError> {
-    read_open(&crate::discovery::open_of(path, user)?, path)
+    with_copy(read_open(&crate::discovery::open_of(path, user)?)?, path)
 }
 
 #[cfg(unix)]
-fn read_open(file: &std::fs::File, path: &std::path::Path) -> Result<Reading, ReadError> {
+fn with_copy(mut reading: Reading, path: &std::path::Path) -> Result<Reading, ReadError> {
+    reading.copy = crate::discovery::copy_of(path);
+    Ok(reading)
+}
+
+/// Reads an open counters file.
+#[cfg(unix)]
+pub(crate) fn read_open(file: &std::fs::File) -> Result<Reading, ReadError> {
     let mut image = Vec::new();
     let mut fault = ReadError::Busy;
     for _ in 0..TRIES {
@@ -44,11 +51,7 @@ fn read_open(file: &std::fs::File, path: &std::path::Path) -> Result<Reading, Re
             Err(ReadError::Busy) => continue,
             Err(fault) => return Err(fault),
             Ok(found) => match take(file, &found, &mut image) {
-                Ok(()) => {
-                    let mut reading = records(&image)?;
-                    reading.copy = crate::discovery::copy_of(path);
-                    return Ok(reading);
-                }
+                Ok(()) => return records(&image),
                 Err(error) => fault = error,
             },
         }

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tautline_observe::{Event, Identity, Image, Output, Process, ReadError, processes_in, read};
 use tautline_testkit::with_watchdog;
@@ -95,6 +95,44 @@ fn files_of_dead_processes_are_readable_then_removed() {
     assert!(matches!(read(&path), Err(ReadError::Busy)));
     assert!(folder.path().join("note.txt").exists());
     output.remove();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_of_dead_processes_are_kept_for_a_day() {
+    let folder = Folder::new("outdated");
+    let own = Identity::own().unwrap();
+    // No process has these numbers: they are above the largest one.
+    let first = 1 << 23;
+    let ended = |pid| Identity { pid, start_ticks: 1, ..own };
+    let age = |path: &Path, hours: u64| {
+        let at = SystemTime::now() - Duration::from_secs(hours * 3600);
+        File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    };
+    let outputs = [first, first + 1].map(|pid| Output::create_in(folder.path(), &ended(pid)).unwrap());
+    outputs.iter().zip([25, 23]).for_each(|(output, hours)| age(output.path(), hours));
+    let numbers = || {
+        let mut numbers: Vec<u32> =
+            processes_in(folder.path()).iter().map(|found| found.pid - first).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    assert_eq!(numbers(), [0, 1]);
+    // The control socket goes with its file, or before it.
+    let socket = folder.path().join(format!("{}.tap", first + 1));
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let mine = Output::create_in(folder.path(), &own).unwrap();
+    mine.remove();
+    assert_eq!(numbers(), [1]);
+    assert!(!socket.exists());
+    // The newest sixteen are kept.
+    age(&folder.path().join((first + 1).to_string()), 1);
+    for pid in first + 2..first + 20 {
+        age(Output::create_in(folder.path(), &ended(pid)).unwrap().path(), 22);
+    }
+    Output::create_in(folder.path(), &own).unwrap().remove();
+    assert_eq!(numbers().len(), 16);
+    assert!(numbers().contains(&1));
 }
 
 #[test]

@@ -333,7 +333,7 @@ def test_ends_without_nats(case):
 def test_observed(case):
     """With TAUT_OBSERVE=1 the tools show each route with its statistics."""
     server, client = case.nats()
-    endpoint, place = case.endpoint(), {"XDG_RUNTIME_DIR": case.folder}
+    endpoint, place = case.endpoint(), {"XDG_RUNTIME_DIR": case.folder, "TAUT_COUNTERS": f"{case.folder}/tautline"}
     text = config(server, STORED.format(socket="PULL", endpoint=endpoint, subject="new", more="")) + STREAMS
     bridge = case.bridge(text, TAUT_OBSERVE="1", **place)
     push, pid = sock(case, "PUSH", endpoint), str(bridge.process.pid)

@@ -24,7 +24,7 @@ class Run:
         self.system, self.place, self.enter, self.broken, self.ours = system, place, enter, broken, ours
         self.processes = {}
         self.log = open(place / "log", "w+b")
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(place), "PYTHONUNBUFFERED": "1"}
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(place), "TAUT_COUNTERS": str(place / "tautline"), "PYTHONUNBUFFERED": "1"}
 
     def __enter__(self):
         keys = new_keys()

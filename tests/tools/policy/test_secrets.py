@@ -104,7 +104,7 @@ def test_no_key_is_shown(start, tmp_path):
         until(lambda: b"CURVE" in observed.read_bytes())
         assert not found_in(observed)
         for arguments in (["ps"], ["show", pid], ["show", pid, "--json"], ["metrics", "--peers"], ["doctor", pid, "--for", "1"]):
-            shown = subprocess.run([TAUT, *arguments], env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}, capture_output=True)
+            shown = subprocess.run([TAUT, *arguments], env=os.environ | {"TAUT_COUNTERS": str(observed.parent)}, capture_output=True)
             assert pid.encode() in shown.stdout + shown.stderr or arguments[0] != "show", shown
             assert not any(secret in shown.stdout + shown.stderr for secret in SECRETS.values()), arguments
         assert SERVER[1] not in server.said()

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use tautline::kind::SocketType;
-use tautline_observe::{ObservedProcess, Reading, processes, processes_of, read, read_of};
+use tautline_observe::{ObservedProcess, Reading, read_process};
 
 use super::{At, Listener, Met};
+use crate::inspect::{self, owner_of};
 
 /// Bound endpoints of the observed programs that this user can read: all of them, if it is root.
 pub struct Observed {
@@ -29,18 +30,14 @@ impl Observed {
     /// Reads the files of the listening processes.
     pub fn new(listeners: &[&Listener]) -> Observed {
         let pids: BTreeSet<u32> = listeners.iter().filter_map(|listener| listener.pid).collect();
-        let own = rustix::process::geteuid().as_raw();
-        let owners: BTreeMap<u32, u32> =
-            pids.into_iter().filter_map(|pid| Some((pid, owner_of(pid)?))).collect();
-        let others: BTreeSet<u32> = owners.values().copied().filter(|user| *user != own).collect();
         let mut observed = Observed { endpoints: BTreeMap::new() };
-        for found in wanted(processes(), &owners, own) {
-            observed.add(found.pid, read(&found.path).ok());
-        }
-        for user in others {
-            for found in wanted(processes_of(user), &owners, user) {
-                observed.add(found.pid, read_of(&found.path, user).ok());
-            }
+        // A file of a user must not describe the process of another user: it could hide an open
+        // socket from root.
+        let is_wanted = |found: &ObservedProcess| {
+            found.is_running && pids.contains(&found.pid) && owner_of(found.pid) == Some(found.user)
+        };
+        for found in inspect::observed().into_iter().filter(is_wanted) {
+            observed.add(found.pid, read_process(&found).ok());
         }
         observed
     }
@@ -78,22 +75,6 @@ impl Observed {
             None => Lookup::Unknown,
         }
     }
-}
-
-/// Returns the user of a process.
-fn owner_of(pid: u32) -> Option<u32> {
-    let found = std::fs::metadata(format!("/proc/{pid}")).ok()?;
-    Some(std::os::unix::fs::MetadataExt::uid(&found))
-}
-
-/// Selects the running processes that listen and belong to `user`. A file in the folder of a user
-/// must not describe the process of another user: it could hide an open socket from root.
-fn wanted(
-    all: Vec<ObservedProcess>,
-    owners: &BTreeMap<u32, u32>,
-    user: u32,
-) -> impl Iterator<Item = ObservedProcess> {
-    all.into_iter().filter(move |found| found.is_running && owners.get(&found.pid) == Some(&user))
 }
 
 /// Returns the place of a bound endpoint, and true if its sockets speak first.

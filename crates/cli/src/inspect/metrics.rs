@@ -131,40 +131,40 @@ pub const PEERS: &[Family<Peer>] = families! { Peer:
 fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers: bool) -> String {
     let mut text = Exposition::new(syntax);
     text.head("tautline_process", Type::Info, "", "An observed process");
-    for ProcessSnapshot { reading, .. } in seen {
-        let version = escaped(&reading.process.version);
-        text.sample(&format!("{},version=\"{version}\"", of_process(reading)), 1);
+    for seen in seen {
+        let version = escaped(&seen.reading.process.version);
+        text.sample(&format!("{},version=\"{version}\"", of_process(seen)), 1);
     }
     let help = "1 if the process runs, 0 if it crashed or was killed";
     text.head("tautline_process_running", Type::Gauge, "", help);
-    for ProcessSnapshot { found, reading, .. } in seen {
-        text.sample(&of_process(reading), u8::from(found.is_running));
+    for seen in seen {
+        text.sample(&of_process(seen), u8::from(seen.found.is_running));
     }
     let help = "Files of counters that could not be read";
     text.head("tautline_unreadable_processes", Type::Gauge, "", help);
     text.sample("", unreadable);
     for family in SOCKETS {
-        write_family(&mut text, family, seen, |reading| {
-            reading.sockets.iter().map(|socket| (of_socket(reading, socket), socket)).collect()
+        write_family(&mut text, family, seen, |seen| {
+            seen.reading.sockets.iter().map(|socket| (of_socket(seen, socket), socket)).collect()
         });
     }
-    let running = || seen.iter().filter(|seen| seen.found.is_running).map(|seen| &seen.reading);
+    let running = || seen.iter().filter(|seen| seen.found.is_running);
     let help = "1 if the endpoint is bound or connected, otherwise 0";
     text.head("tautline_endpoint_up", Type::Gauge, "", help);
-    for reading in running() {
-        for endpoint in &reading.endpoints {
-            let Some(socket) = reading.socket(endpoint.socket) else { continue };
+    for seen in running() {
+        for endpoint in &seen.reading.endpoints {
+            let Some(socket) = seen.reading.socket(endpoint.socket) else { continue };
             let up = matches!(endpoint.state, EndpointState::Listening | EndpointState::Connected);
             let name = if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name };
             let bound = if endpoint.bound { "bound" } else { "connected" };
             let labels =
-                format!("{},endpoint=\"{}\",end=\"{bound}\"", of_socket(reading, socket), escaped(name));
+                format!("{},endpoint=\"{}\",end=\"{bound}\"", of_socket(seen, socket), escaped(name));
             text.sample(&labels, u8::from(up));
         }
     }
     for family in LOANS {
         if seen.iter().any(|seen| has_loans(&seen.reading)) {
-            write_family(&mut text, family, seen, |reading| vec![(of_process(reading), &reading.loans)]);
+            write_family(&mut text, family, seen, |seen| vec![(of_process(seen), &seen.reading.loans)]);
         }
     }
     for family in ROUTES {
@@ -191,20 +191,22 @@ fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers:
     text.end()
 }
 
-fn routes_of(reading: &Reading) -> Vec<(String, &Route)> {
+fn routes_of(seen: &ProcessSnapshot) -> Vec<(String, &Route)> {
+    let reading = &seen.reading;
     let labelled = reading.routes.iter().filter_map(|route| {
-        let socket = of_socket(reading, reading.socket(route.socket)?);
+        let socket = of_socket(seen, reading.socket(route.socket)?);
         let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text));
         Some((format!("{socket},route=\"{name}\",promise=\"{promise}\""), route))
     });
     labelled.collect()
 }
 
-fn peers_of(reading: &Reading) -> Vec<(String, &Peer)> {
+fn peers_of(seen: &ProcessSnapshot) -> Vec<(String, &Peer)> {
+    let reading = &seen.reading;
     let labelled = reading.peers.iter().filter_map(|peer| {
         let socket = reading.socket(peer.socket)?;
         let address = escaped(&peer.address);
-        Some((format!("{},peer=\"{}\",address=\"{address}\"", of_socket(reading, socket), peer.id), peer))
+        Some((format!("{},peer=\"{}\",address=\"{address}\"", of_socket(seen, socket), peer.id), peer))
     });
     labelled.collect()
 }
@@ -213,7 +215,7 @@ fn write_family<R>(
     text: &mut Exposition,
     family: &Family<R>,
     seen: &[ProcessSnapshot],
-    records: impl Fn(&Reading) -> Vec<(String, &R)>,
+    records: impl Fn(&ProcessSnapshot) -> Vec<(String, &R)>,
 ) {
     let (kind, unit) = match family.kind {
         Kind::Counter => (Type::Counter, ""),
@@ -221,11 +223,11 @@ fn write_family<R>(
         Kind::Gauge => (Type::Gauge, ""),
     };
     text.head(family.name, kind, unit, family.help);
-    for ProcessSnapshot { found, reading, .. } in seen {
-        if family.kind == Kind::Gauge && !found.is_running {
+    for seen in seen {
+        if family.kind == Kind::Gauge && !seen.found.is_running {
             continue;
         }
-        for (labels, record) in records(reading) {
+        for (labels, record) in records(seen) {
             text.sample(&labels, (family.value)(record));
         }
     }
@@ -233,11 +235,13 @@ fn write_family<R>(
 
 /// Returns the labels of a process. A further copy of the library in the process also has the label
 /// `copy`, because its socket numbers begin at 1 again.
-fn of_process(reading: &Reading) -> String {
+fn of_process(seen: &ProcessSnapshot) -> String {
+    let ProcessSnapshot { user, reading, .. } = seen;
     let copy = if reading.copy == 0 { String::new() } else { format!(",copy=\"{}\"", reading.copy) };
-    format!("pid=\"{}\"{copy},program=\"{}\"", reading.process.pid, escaped(&reading.process.program))
+    let [program, user] = [&reading.process.program, user].map(|text| escaped(text));
+    format!("pid=\"{}\"{copy},program=\"{program}\",user=\"{user}\"", reading.process.pid)
 }
 
-fn of_socket(reading: &Reading, socket: &Socket) -> String {
-    format!("{},socket=\"{}\",type=\"{}\"", of_process(reading), socket.id, escaped(&socket.type_name))
+fn of_socket(seen: &ProcessSnapshot, socket: &Socket) -> String {
+    format!("{},socket=\"{}\",type=\"{}\"", of_process(seen), socket.id, escaped(&socket.type_name))
 }

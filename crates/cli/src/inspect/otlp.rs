@@ -71,7 +71,7 @@ fn document(seen: &[ProcessSnapshot], with_peers: bool) -> Value {
 }
 
 fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
-    let ProcessSnapshot { found, reading, .. } = seen;
+    let ProcessSnapshot { found, user, reading, .. } = seen;
     let process = &reading.process;
     let at = process.written;
     let mut metrics = vec![gauge(
@@ -157,6 +157,7 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         // Tells processes of one program apart, and copies of the library in one process.
         label("service.instance.id", &reading.name()),
         label_of_number("process.pid", process.pid.into()),
+        label("process.owner", user),
         label("service.version", &process.version),
     ];
     json!({

@@ -1,14 +1,19 @@
 //! `taut ps`: lists the observed processes.
 
+use std::sync::LazyLock;
+
 use super::table::{Column, Side, Table};
 use super::units::{count, many, now, span};
-use super::{ProcessSnapshot, SocketSelection, json, report_none};
+use super::{ProcessSnapshot, SocketSelection, json, report_none, users};
 use crate::args::Ps;
 use crate::failure::Result;
 use crate::format::escaped;
 
+/// Index of the column of the user.
+const USER: usize = 1;
 const HEADS: &[Column] = &[
     Column("PID", Side::Right),
+    Column("USER", Side::Left),
     Column("PROGRAM", Side::Left),
     Column("VERSION", Side::Left),
     Column("SINCE", Side::Right),
@@ -22,8 +27,15 @@ const HEADS: &[Column] = &[
     Column("", Side::Left),
 ];
 
-/// Prints the list.
+/// Columns if all processes belong to the user of this tool.
+static OF_ONE_USER: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let wanted = HEADS.iter().enumerate().filter(|(index, _)| *index != USER);
+    wanted.map(|(_, Column(name, side))| Column(name, *side)).collect()
+});
+
+/// Prints the list. Removes the files of processes that ended long ago.
 pub fn run(args: &Ps) -> Result<()> {
+    tautline_observe::remove_outdated();
     let (seen, faults) = super::all(SocketSelection::new(args.all));
     super::report_unreadable(&faults);
     if args.json {
@@ -36,19 +48,24 @@ pub fn run(args: &Ps) -> Result<()> {
         }
         return Ok(());
     }
-    let now = now();
-    let mut table = Table::new(HEADS);
+    let (now, with_user) = (now(), users::are_several(&seen));
+    let mut table = Table::new(if with_user { HEADS } else { &OF_ONE_USER });
     for seen in &seen {
-        table.add_row(row(seen, now));
+        let mut row: Vec<String> = row(seen, now).into();
+        if !with_user {
+            row.remove(USER);
+        }
+        table.add_row(row);
     }
     crate::print(&table.text(""))
 }
 
-fn row(seen: &ProcessSnapshot, now: u64) -> [String; 12] {
-    let ProcessSnapshot { found, reading, .. } = seen;
+fn row(seen: &ProcessSnapshot, now: u64) -> [String; 13] {
+    let ProcessSnapshot { found, user, reading, .. } = seen;
     let sum = |value: fn(&tautline_observe::Socket) -> u64| count(reading.sockets.iter().map(value).sum());
     [
         reading.name(),
+        escaped(user.as_bytes()),
         escaped(reading.process.program.as_bytes()),
         escaped(reading.process.version.as_bytes()),
         span(reading.process.since, if found.is_running { now } else { reading.process.written }),

@@ -75,7 +75,7 @@ pub fn target(text: &str) -> Result<(ProcessName, Option<u64>)> {
 }
 
 fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
-    let ProcessSnapshot { found, reading, left_out } = seen;
+    let ProcessSnapshot { found, reading, left_out, .. } = seen;
     let process = &reading.process;
     let age = match seen.end(now) {
         Some(end) => format!("{end}: this is its last state"),

@@ -7,6 +7,7 @@
 //! ```
 
 mod capture;
+mod control_socket;
 mod filter;
 mod lines;
 mod pcapng;

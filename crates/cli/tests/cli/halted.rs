@@ -1,5 +1,8 @@
 //! Observed programs that were killed or stopped.
 
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -63,11 +66,16 @@ fn a_killed_program_leaves_its_last_counters() {
             assert_eq!(samples("tautline_socket_queued_to_receive") + samples("tautline_endpoint_up"), 0);
             // Reading the file does not remove it.
         }
-        // The next observed program of the user removes it.
+        // The next observed program of the user keeps it. After a day, `ps` removes it.
         let mut next = observed(&world, &["pull", AT]);
         next.bound();
-        let ended = world.run(&["show", &pid]);
-        ended.failed(2, &["is not observed"]);
+        assert!(world.run(&["show", &pid]).text().contains(", crashed or was killed "));
+        let file = world.place().join(&pid);
+        let long_ago = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        File::options().write(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+        assert!(!world.run(&["ps"]).text().contains("crashed or was killed "));
+        assert!(!file.exists());
+        world.run(&["show", &pid]).failed(2, &["is not observed"]);
     });
 }
 

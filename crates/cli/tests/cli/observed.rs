@@ -47,13 +47,25 @@ impl World {
 
     pub fn command(&self, args: &[&str]) -> std::process::Command {
         let mut command = taut(args);
-        command.env("XDG_RUNTIME_DIR", self.folder.path());
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).env("TAUT_COUNTERS", self.place());
         command
     }
 
     pub fn run(&self, args: &[&str]) -> Ended {
         Running::start(self.command(args)).end()
     }
+}
+
+/// Returns the name of the user of this process, as in the list of users.
+pub fn user() -> String {
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let list = fs::read_to_string("/etc/passwd").unwrap();
+    let named = list.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == own).then(|| name.to_owned())
+    });
+    named.unwrap_or(own)
 }
 
 /// Data of a simulated process.
@@ -157,9 +169,9 @@ fn processes_are_listed() {
         let world = World::new();
         let none = world.run(&["ps"]);
         assert_eq!((none.code, none.text().as_str()), (Some(0), ""));
-        assert!(
-            none.err.contains("no process of this user is observed") && none.err.contains("TAUT_OBSERVE=1")
-        );
+        let text =
+            if rustix::process::geteuid().is_root() { "no process" } else { "no process of this user" };
+        assert!(none.err.contains(&format!("{text} is observed")) && none.err.contains("TAUT_OBSERVE=1"));
         trouble().write(&mut world.file(None));
         let lines = world.run(&["ps"]).lines();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -426,7 +438,10 @@ fn metrics_are_printed_and_answered() {
         told.write(&mut world.file(None));
         let printed = world.run(&["metrics", "--peers"]).text();
         let own = std::process::id();
-        let labels = format!("pid=\"{own}\",program=\"a\\\"b\\\\c\\nd\",socket=\"3\",type=\"PUB\"");
+        let labels = format!(
+            "pid=\"{own}\",program=\"a\\\"b\\\\c\\nd\",user=\"{}\",socket=\"3\",type=\"PUB\"",
+            user()
+        );
         assert!(
             printed.contains(&format!("tautline_socket_messages_sent_total{{{labels}}} 12345\n")),
             "{printed}"
@@ -583,8 +598,9 @@ for family in parse(sys.stdin.read()):
     assert_eq!(lines.len(), samples, "{lines:#?}");
     let sent = format!(
         "counter tautline_socket_messages_sent_total [('pid', '{}'), ('program', 'a\"b\\\\c\\nd'), ('socket', '3'), \
-             ('type', 'PUB')] 12345.0",
-        std::process::id()
+             ('type', 'PUB'), ('user', '{}')] 12345.0",
+        std::process::id(),
+        user()
     );
     assert!(lines.contains(&sent), "{sent} is not in {lines:#?}");
 }
@@ -606,7 +622,10 @@ fn copies_of_the_library_in_a_process_are_told_apart() {
         series.sort_unstable();
         series.dedup();
         assert_eq!(series.len(), count, "{metrics}");
-        let sample = format!("{{pid=\"{own}\",copy=\"1\",program=\"news\",socket=\"3\",type=\"PUB\"}} 5\n");
+        let user = user();
+        let sample = format!(
+            "{{pid=\"{own}\",copy=\"1\",program=\"news\",user=\"{user}\",socket=\"3\",type=\"PUB\"}} 5\n"
+        );
         assert!(metrics.contains(&format!("tautline_socket_messages_sent_total{sample}")), "{metrics}");
         let pids: Vec<String> = world.run(&["ps"]).lines()[1..]
             .iter()

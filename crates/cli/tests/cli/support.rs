@@ -23,9 +23,18 @@ pub fn test(name: &str, body: impl FnOnce()) {
 pub fn taut(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["NO_COLOR", "TAUT_PLAIN_PASSWORD", "TAUT_LIBRARY", "OTEL_EXPORTER_OTLP_HEADERS"] {
+    for name in [
+        "NO_COLOR",
+        "TAUT_PLAIN_PASSWORD",
+        "TAUT_LIBRARY",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "TAUT_OBSERVE",
+        "TAUT_NAME",
+    ] {
         command.env_remove(name);
     }
+    // Programs that others observe on this machine must not change a test.
+    command.env("TAUT_COUNTERS", "/nonexistent");
     command.env("XDG_CONFIG_HOME", "/nonexistent").env("TERM", "xterm");
     command
 }

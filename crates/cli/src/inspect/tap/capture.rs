@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tautline_observe::tap::{Direction, MANY, MessageCopy};
-use tautline_observe::{Peer, ReadError, Reading};
+use tautline_observe::{ObservedProcess, Peer, ReadError, Reading};
 use tautline_proto::frame::{MAX_HEADER, MORE, encode_header};
 use tautline_proto::{MechanismConfig, Session, SessionConfig, SocketType};
 
@@ -53,8 +53,8 @@ pub struct Capture {
     /// Path of the file. `None`: standard output.
     path: Option<PathBuf>,
     buffer: Vec<u8>,
-    /// Path of the counters file.
-    counters: PathBuf,
+    /// The process with its counters file.
+    process: ObservedProcess,
     /// Last reading of the counters file.
     reading: Reading,
     conversations: HashMap<(u64, u64), Conversation>,
@@ -97,7 +97,7 @@ impl Capture {
             out,
             path,
             buffer,
-            counters: source.path().to_owned(),
+            process: source.process().clone(),
             reading: source.reading.clone(),
             conversations: HashMap::new(),
             count: 0,
@@ -131,7 +131,7 @@ impl Capture {
         let until = Instant::now() + PATIENCE;
         let mut is_fresh = self.reading.process.written.saturating_add(FRESH) >= copy.at;
         while !is_fresh || patient && copy.peer != MANY && self.peer(copy).is_none() {
-            match tautline_observe::read(&self.counters) {
+            match tautline_observe::read_process(&self.process) {
                 Ok(reading) => self.reading = reading,
                 // The file is being written.
                 Err(ReadError::Busy) => {}

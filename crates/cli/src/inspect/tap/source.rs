@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use tautline_observe::tap::{Frame, LONGEST_FRAME, MessageCopy, OK, Request};
 use tautline_observe::{ObservedProcess, Reading};
 
+use super::control_socket;
 use crate::failure::{Failure, Result};
 use crate::inspect::show::target;
 use crate::inspect::{self, ProcessName, ProcessSnapshot, SocketSelection};
@@ -87,7 +88,7 @@ impl Source {
                 .hint("it ended, or could not make its control socket"));
         }
         let failed = |error: io::Error| Failure::failed(format!("{path}: {error}"));
-        let mut stream = UnixStream::connect(&path).map_err(failed)?;
+        let mut stream = control_socket::connect(&found, Path::new(&path)).map_err(failed)?;
         stream.write_all(request.to_text().as_bytes()).map_err(failed)?;
         let mut source = Source { found, reading, socket, stream, buffer: Vec::new(), start: 0 };
         let answer = source.answer().map_err(failed)?;
@@ -200,9 +201,9 @@ impl Source {
         read
     }
 
-    /// Returns the path of the counters file.
-    pub fn path(&self) -> &Path {
-        &self.found.path
+    /// Returns the process with the place of its counters file.
+    pub fn process(&self) -> &ObservedProcess {
+        &self.found
     }
 
     /// Returns the reason why the process closed the tap.
