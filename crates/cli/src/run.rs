@@ -15,6 +15,9 @@
 //! The program must not outlive `taut`, even if SIGKILL ends `taut`. The kernel can do that, but
 //! only a process itself can request it. So `taut` starts a second `taut`, which makes the request
 //! and then becomes the program by `exec`.
+//!
+//! After a crash, `taut` records the exit status or the signal in the file of counters that the
+//! program has left, so that `taut ps` and `taut doctor` can show it.
 
 mod library;
 mod library_check;
@@ -26,16 +29,19 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{self, Child, Command};
+use std::process::{self, Child, Command, ExitStatus};
 use std::thread;
 
 use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use tautline_observe::{EndCause, ProcessEnd};
 
 use crate::args::Run;
 use crate::failure::{Failure, Result};
+use crate::inspect::describe_cause;
+use crate::inspect::units::now;
 use library::Library;
 use library_check::LibraryCheck;
 
@@ -76,9 +82,10 @@ pub fn run(args: &Run) -> Result<()> {
         Failure::failed(format!("{}: cannot start it by /proc/self/exe: {error}", path.display()))
     })?;
     let pid = Pid::from_child(&child);
+    let start_ticks = tautline_observe::start_ticks(child.id());
     thread::spawn(move || forward_signals(signals, pid));
     let proof = LibraryCheck::begin(child.id(), &library, args.quiet, args.verbose);
-    end(child, &path, &proof, args)
+    end(child, start_ticks, &path, &proof, args)
 }
 
 /// Becomes the program. The kernel kills it as soon as the process `parent` has ended.
@@ -116,15 +123,35 @@ fn variables(library: &Path) -> [(&'static str, OsString); 2] {
     })
 }
 
-fn end(mut child: Child, path: &Path, proof: &LibraryCheck, args: &Run) -> Result<()> {
+fn end(
+    mut child: Child,
+    start_ticks: Option<u64>,
+    path: &Path,
+    proof: &LibraryCheck,
+    args: &Run,
+) -> Result<()> {
     let status = child.wait().map_err(|error| Failure::file(path, &error))?;
+    if let (Some(cause), Some(start_ticks)) = (cause_of(status), start_ticks) {
+        tautline_observe::record_end(child.id(), start_ticks, ProcessEnd { at: now(), cause });
+    }
     if !proof.has_seen_zeromq() && !args.quiet {
         notice!(
             "taut: {} ended without a visible use of ZeroMQ: it did not load libzmq, or only for a moment",
             path.display()
         );
     }
+    if let Some(signal) = status.signal().filter(|signal| !PASSED_ON.contains(signal)) {
+        let core = if status.core_dumped() { ", with a core dump" } else { "" };
+        let cause = describe_cause(EndCause::Killed(signal.unsigned_abs()));
+        notice!("taut: {} ({}) crashed or was killed: {cause}{core}", path.display(), child.id());
+    }
     process::exit(status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1));
+}
+
+/// Returns the cause of an end for the counters file, which a crash leaves.
+fn cause_of(status: ExitStatus) -> Option<EndCause> {
+    let exited = status.code().map(|code| EndCause::Exited(code.unsigned_abs()));
+    exited.or_else(|| status.signal().map(|signal| EndCause::Killed(signal.unsigned_abs())))
 }
 
 /// Forwards received signals to the program.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::observed::{Told, World};
 use crate::support::{Running, TempDir, run, taut, test};
 
 /// Builds a library that contains this text and whose contexts have a thread with this name.
@@ -215,6 +216,81 @@ fn new_variables_precede_existing_values() {
             command.env_remove(name);
         }
         assert_eq!(Running::start(command).end().lines(), [folder, String::new(), set.ours.clone()]);
+    });
+}
+
+/// Copies a file of counters for its own process, as the library would write it, and ends as its last
+/// argument says: by an exit status, or by a signal if the number is negative.
+const ENDS: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *zmq_ctx_new(void);
+int main(int count, char **words) {
+    static char bytes[1 << 26], stat[4096], name[4096];
+    unsigned long long ticks = 0;
+    unsigned pid = getpid();
+    zmq_ctx_new();
+    FILE *file = fopen("/proc/self/stat", "r");
+    fread(stat, 1, sizeof stat - 1, file);
+    sscanf(strrchr(stat, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks);
+    file = fopen(words[1], "r");
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    memcpy(bytes + 16, &pid, 4);
+    memcpy(bytes + 24, &ticks, 8);
+    snprintf(name, sizeof name, "%s/%u", words[2], pid);
+    file = fopen(name, "w");
+    fwrite(bytes, 1, length, file);
+    fclose(file);
+    int end = atoi(words[count - 1]);
+    if (end < 0)
+        kill(pid, -end);
+    _exit(end);
+}
+"#;
+
+#[test]
+fn the_end_of_a_program_is_recorded() {
+    test("the_end_of_a_program_is_recorded", || {
+        let set = Set::new();
+        let theirs = set.folder.path().join("theirs");
+        let theirs = theirs.to_str().unwrap();
+        let link = [&format!("-Wl,-rpath,{theirs}"), "-L", theirs, "-l:libzmq.so.5"];
+        let program = compile(set.folder.path(), "ends", ENDS, &link);
+        for (end, code, told, crash) in [
+            ("3", 3, "exit status 3, ", ""),
+            ("0", 0, "exit status 0, ", ""),
+            (
+                "-9",
+                137,
+                "killed by signal 9 (SIGKILL), ",
+                "crashed or was killed: killed by signal 9 (SIGKILL)",
+            ),
+            (
+                "-11",
+                139,
+                "killed by signal 11 (SIGSEGV), ",
+                "crashed or was killed: killed by signal 11 (SIGSEGV)",
+            ),
+            ("-15", 143, "killed by signal 15 (SIGTERM), ", ""),
+        ] {
+            let world = World::new();
+            let mut output = world.file(None);
+            Told::new("orders").write(&mut output);
+            let template = set.folder.path().join("template");
+            std::fs::rename(output.path(), &template).unwrap();
+            let place = world.place();
+            let mut command = world.command(&["run", "--library", &set.ours, &program]);
+            command.args([&template, &place]).arg(end);
+            let ended = Running::start(command).end();
+            assert_eq!(ended.code, Some(code), "{ended:?}");
+            assert_eq!(ended.err.contains("crashed or was killed"), !crash.is_empty(), "{ended:?}");
+            assert!(ended.err.contains(crash), "{ended:?}");
+            let listed = world.run(&["ps"]).text();
+            assert!(listed.contains(told) && listed.trim_end().ends_with(" ago"), "{listed}");
+        }
     });
 }
 
