@@ -6,7 +6,7 @@ mod exposition;
 use tautline_observe::{EndpointState, Loans, Peer, PeerState, Reading, Route, Socket};
 
 use super::http::{HttpReply, Server};
-use super::{ProcessSnapshot, SocketSelection, otlp};
+use super::{BySocket, ProcessSnapshot, SocketSelection, otlp};
 use crate::args::Metrics;
 use crate::failure::Result;
 use exposition::{Exposition, Kind as Type, Syntax, escaped};
@@ -140,6 +140,12 @@ fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers:
     for seen in seen {
         text.sample(&of_process(seen), u8::from(seen.found.is_running));
     }
+    let help = "Time of the end of a process that crashed or was killed, or of its last counters";
+    text.head("tautline_process_end_time_seconds", Type::Gauge, "seconds", help);
+    for seen in seen.iter().filter(|seen| !seen.found.is_running) {
+        let at = seen.found.end.map_or(seen.reading.process.written, |end| end.at);
+        text.sample(&of_process(seen), at as f64 / 1e6);
+    }
     let help = "Files of counters that could not be read";
     text.head("tautline_unreadable_processes", Type::Gauge, "", help);
     text.sample("", unreadable);
@@ -160,6 +166,13 @@ fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers:
             let labels =
                 format!("{},endpoint=\"{}\",end=\"{bound}\"", of_socket(seen, socket), escaped(name));
             text.sample(&labels, u8::from(up));
+        }
+    }
+    let help = "Peers whose queue is full at present, by direction";
+    text.head(FULL, Type::Gauge, "", help);
+    for seen in running() {
+        for (socket, direction, count) in full_queues(&seen.reading) {
+            text.sample(&format!("{},direction=\"{direction}\"", of_socket(seen, socket)), count);
         }
     }
     for family in LOANS {
@@ -189,6 +202,21 @@ fn text(syntax: Syntax, seen: &[ProcessSnapshot], unreadable: usize, with_peers:
         }
     }
     text.end()
+}
+
+/// Name of the metric of full queues.
+pub const FULL: &str = "tautline_socket_full_queues";
+
+/// Returns the number of full queues of each socket and direction.
+pub fn full_queues(reading: &Reading) -> Vec<(&Socket, &'static str, usize)> {
+    let by = BySocket::new(reading);
+    let of_socket = |socket| {
+        let count = |since: fn(&Peer) -> u64| by.peers(socket).iter().filter(|peer| since(peer) > 0).count();
+        [("out", count(|peer| peer.full_since)), ("in", count(|peer| peer.full_in_since))]
+    };
+    let sockets = reading.sockets.iter();
+    let counted = sockets.flat_map(|one| of_socket(one.id).map(|(direction, count)| (one, direction, count)));
+    counted.collect()
 }
 
 fn routes_of(seen: &ProcessSnapshot) -> Vec<(String, &Route)> {

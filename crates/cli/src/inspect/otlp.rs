@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 use tautline_observe::{Endpoint, EndpointState, Peer, PeerState, Route, Socket};
 
-use super::metrics::{Family, Kind, LOANS, PEERS, ROUTES, SOCKETS, has_loans};
+use super::metrics::{FULL, Family, Kind, LOANS, PEERS, ROUTES, SOCKETS, full_queues, has_loans};
 use super::post::{self, Client};
 use super::{ProcessSnapshot, SocketSelection};
 use crate::args::Metrics;
@@ -93,6 +93,11 @@ fn resource(seen: &ProcessSnapshot, with_peers: bool) -> Value {
         "1 if the endpoint is bound or connected, otherwise 0",
         endpoints.collect(),
     ));
+    let full = full_queues(reading).into_iter().map(|(socket, direction, count)| {
+        let labels = [socket_labels(socket), vec![label("direction", direction)]].concat();
+        point(&labels, at, count as u64)
+    });
+    metrics.push(gauge(FULL, "Peers whose queue is full at present, by direction", full.collect()));
     for family in LOANS.iter().filter(|_| has_loans(reading)) {
         metrics.extend(metric(family, [(Vec::new(), process.since, &reading.loans)].into_iter(), at));
     }

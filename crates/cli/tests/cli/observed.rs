@@ -260,7 +260,7 @@ fn routes_are_shown_with_their_sockets() {
         assert!(!world.run(&["show", &format!("{pid}/3")]).text().contains("route"));
         assert!(world.run(&["ps"]).lines()[1].ends_with(" 1 route"));
         let metrics = world.run(&["metrics"]).text();
-        let labels = "socket=\"5\",type=\"PULL\",route=\"orders \\\"in\\\"\x1b\",promise=\"stored\"}";
+        let labels = "socket=\"5\",type=\"PULL\",route=\"orders \\\"in\\\"\\\\x1b\",promise=\"stored\"}";
         for (name, value) in
             [("received_total", 12_345), ("waiting", 345), ("again_total", 7), ("known_total", 0)]
         {

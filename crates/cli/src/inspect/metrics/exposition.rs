@@ -87,9 +87,22 @@ impl Exposition {
     }
 }
 
-/// Escapes a text for the value of a label.
+/// Escapes a text for the value of a label. Other control characters than the end of a line become
+/// visible, because the text may be shown in a terminal: `\x1b`.
 pub fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            _ if letter.is_control() => {
+                let _ = write!(escaped, "\\\\x{:02x}", u32::from(letter));
+            }
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -122,6 +135,11 @@ mod tests {
              # TYPE three_seconds gauge\n# UNIT three_seconds seconds\n# HELP three_seconds Time\n\
              three_seconds{a=\"b\"} 0.5\n# EOF\n"
         );
+    }
+
+    #[test]
+    fn labels_have_no_control_characters() {
+        assert_eq!(escaped("a\"b\\c\nd\u{1b}[1m\u{9b}ö"), "a\\\"b\\\\c\\nd\\\\x1b[1m\\\\x9bö");
     }
 
     #[test]
