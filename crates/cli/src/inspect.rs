@@ -78,6 +78,13 @@ pub struct ProcessName {
     copy: Option<u32>,
 }
 
+impl ProcessName {
+    /// True if it names this process, or this copy of the library in it.
+    pub fn is(self, seen: &ProcessSnapshot) -> bool {
+        seen.found.pid == self.pid && self.copy.is_none_or(|copy| copy == seen.reading.copy)
+    }
+}
+
 impl std::str::FromStr for ProcessName {
     type Err = String;
 
@@ -188,9 +195,7 @@ fn name_local_peers(seen: &mut [ProcessSnapshot]) {
 /// Returns the data of a process: one entry for each Tautline library in it.
 pub fn snapshots_of(process: ProcessName, which: SocketSelection) -> Result<Vec<ProcessSnapshot>> {
     let (mut seen, faults) = all(which);
-    seen.retain(|seen| {
-        seen.found.pid == process.pid && process.copy.is_none_or(|copy| copy == seen.reading.copy)
-    });
+    seen.retain(|seen| process.is(seen));
     if !seen.is_empty() {
         return Ok(seen);
     }

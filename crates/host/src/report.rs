@@ -17,6 +17,7 @@
 //! the monitors' endpoints and of a connection's observed state. No application code is called
 //! under these locks: the program's route information is requested without a lock.
 
+mod ended;
 mod endpoint;
 mod peer;
 mod program;

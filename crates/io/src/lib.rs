@@ -12,6 +12,7 @@
 //!   interfaces   network interfaces by name          fork    how often the process was forked
 //!   env       variables, unless the caller has fewer rights    slab   memory for other processes
 //!   lending   the switch of loans         children   children that may read shared bodies
+//!   process_end  the status at exit(3)
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
@@ -39,6 +40,8 @@ pub mod lending;
 mod memfd;
 pub mod net;
 pub mod poll;
+#[cfg_attr(not(all(linux_kernel, target_env = "gnu")), path = "process_end/absent.rs")]
+pub mod process_end;
 pub mod random;
 pub mod reactor;
 pub mod resolve;

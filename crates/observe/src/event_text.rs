@@ -1,11 +1,11 @@
-//! Numbers of events and errors that hints are about.
+//! Numbers of events and errors that findings are about.
 
 /// An attempt to connect has failed: an event of Tautline's own.
 pub const CONNECT_FAILED: u32 = 1 << 31;
 /// A connection that was in use is lost: an event of Tautline's own.
 pub const LOST: u32 = 1 << 30;
 
-/// Error numbers of the system that hints are about.
+/// Error numbers of the system that findings are about.
 #[cfg(unix)]
 pub(crate) mod errno {
     pub(crate) const REFUSED: u64 = libc::ECONNREFUSED as u64;

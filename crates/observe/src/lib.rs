@@ -13,7 +13,7 @@
 //! ```
 //!
 //! ```text
-//!  library ── Image ── Output ──▶ file ──▶ read ── Reading ── hints
+//!  library ── Image ── Output ──▶ file ──▶ read ── Reading ── diagnose
 //!             records  two images            records  why nothing moves
 //! ```
 //!
@@ -24,12 +24,12 @@
 
 #[cfg(not(unix))]
 mod absent;
+mod diagnosis;
 #[cfg(unix)]
 mod discovery;
 mod event_text;
 #[cfg(unix)]
 mod everyone;
-mod hints;
 mod image;
 mod model;
 #[cfg(unix)]
@@ -46,6 +46,7 @@ pub use absent::{
     ObservedProcess, folders, processes, processes_in, processes_of, processes_of_folder, read, read_of,
     read_process, record_end, remove_outdated, start_ticks, visible_processes,
 };
+pub use diagnosis::{Finding, Level, Namespaces, Observed, ProcessState, diagnose};
 #[cfg(unix)]
 pub use discovery::{
     ObservedProcess, folders, processes, processes_in, processes_of, record_end, remove_outdated, start_ticks,
@@ -53,11 +54,10 @@ pub use discovery::{
 pub use event_text::{CONNECT_FAILED, LOST};
 #[cfg(unix)]
 pub use everyone::{processes_of_folder, read_process, visible_processes};
-pub use hints::{Hint, Level, ended_process, hints, stalled_process};
 pub use image::Image;
 pub use model::{Context, Endpoint, Event, Loans, Peer, Process, Reading, Route, Socket, Topic};
 #[cfg(unix)]
-pub use output::{Identity, Output};
+pub use output::{Identity, Output, note_exit};
 pub use process_end::{EndCause, ProcessEnd};
 pub use read_error::ReadError;
 pub use reader::parse;

@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use crate::process_end::{END, EndCause, ProcessEnd};
 use crate::reader::describe;
 use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, discovery};
 
@@ -35,6 +37,22 @@ impl Identity {
             uid: discovery::own_user()?,
             start_ticks: discovery::start_ticks(pid).unwrap_or(0),
         })
+    }
+}
+
+/// Notes in a counters file of this process that it exits now with this status. If it is 0, removes
+/// the file. Failures are ignored, because the process ends anyway.
+pub fn note_exit(path: &Path, status: i32) {
+    if status == 0 {
+        let _ = fs::remove_file(path);
+        return;
+    }
+    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // The system reports eight bits.
+    let cause = EndCause::Exited(u32::from(status as u8));
+    if let Ok(file) = opened {
+        let _ = file.write_all_at(&ProcessEnd { at: now.as_micros() as u64, cause }.store(), END as u64);
     }
 }
 

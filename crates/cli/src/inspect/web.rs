@@ -7,10 +7,12 @@
 
 mod messages;
 
-use serde_json::json;
-use tautline_observe::hints;
+use std::collections::HashMap;
+use std::time::Duration;
 
-use super::doctor::ended;
+use serde_json::json;
+
+use super::doctor::diagnose_all;
 use super::http::{HttpReply, Server};
 use super::units::now;
 use super::{SocketSelection, json};
@@ -50,16 +52,18 @@ fn token() -> Result<String> {
 /// Returns all current data.
 fn whole(which: SocketSelection) -> String {
     let (seen, faults) = super::all(which);
-    let processes = seen.iter().map(|seen| {
+    let mut findings = vec![Vec::new(); seen.len()];
+    for finding in diagnose_all(&seen, &HashMap::new(), Duration::ZERO) {
+        for finding in finding.effects.iter().chain([&finding]) {
+            findings[finding.process].push(json!({
+                "socket": finding.socket, "peer": finding.peer, "level": finding.level.as_str(),
+                "what": finding.what, "evidence": finding.evidence, "advice": finding.advice,
+            }));
+        }
+    }
+    let processes = seen.iter().zip(findings).map(|(seen, findings)| {
         let mut process = json::whole(seen, None);
-        let hints = ended(seen).map_or_else(|| hints(&seen.reading, None), |hint| vec![hint]);
-        let hints = hints.into_iter().map(|hint| {
-            json!({
-                "socket": hint.socket, "peer": hint.peer, "level": hint.level.as_str(), "what": hint.what,
-                "evidence": hint.evidence, "advice": hint.advice,
-            })
-        });
-        process["hints"] = hints.collect();
+        process["hints"] = findings.into();
         process["name"] = json!(seen.reading.name());
         process
     });

@@ -52,12 +52,15 @@ fn a_killed_program_leaves_its_last_counters() {
             );
             assert!(text.contains(", in 2 ("), "{text}");
             assert!(world.run(&["ps"]).text().contains("crashed or was killed "));
-            // Its last state causes no hints. Its end is one note.
-            let doctor = world.run(&["doctor", "--for", "0"]).lines();
+            // Its last state causes no findings. Its end is one.
+            let found = world.run(&["doctor", "--for", "0"]);
+            assert_eq!(found.code, Some(4), "{found:?}");
+            let doctor: Vec<String> = found.text().lines().map(str::to_owned).collect();
             let first = &doctor[0];
-            assert!(first.starts_with(&format!("note  taut ({pid}): The process ended ")), "{doctor:?}");
+            assert!(first.starts_with(&format!("warning  taut ({pid}): The process ended ")), "{doctor:?}");
             assert!(first.contains(" s ago: it crashed, was killed, "), "{doctor:?}");
-            assert_eq!(doctor[3..], ["1 process (1 ended), 0 sockets: 1 finding"]);
+            assert_eq!(doctor[3], format!("    next: taut show {pid}"));
+            assert_eq!(doctor[4..], ["1 process (1 ended), 0 sockets: 1 finding"]);
             let metrics = world.run(&["metrics"]).text();
             let samples =
                 |name: &str| metrics.lines().filter(|line| line.starts_with(&format!("{name}{{"))).count();

@@ -643,7 +643,7 @@ fn copies_of_the_library_in_a_process_are_told_apart() {
             found.contains(&format!("news ({own}.1/5): ")) && !found.contains(&format!("({own}/")),
             "{found}"
         );
-        assert!(found.contains(&format!("`taut show {own}.1/")) || !found.contains("taut show"), "{found}");
+        assert!(found.contains(&format!("next: taut show {own}.1/5")), "{found}");
         let mut server = Running::start(world.command(&["web"]));
         let address = server.line();
         let (at, path) = address.trim_start_matches("http://").split_once('/').unwrap();

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use super::program;
 use super::server::Server;
 use super::{SocketWatch, Watch};
+use super::{ended, program};
 use tautline_config::error::check_shortage;
 use tautline_core::version;
 use tautline_io::clock::unix_us;
@@ -62,6 +62,7 @@ impl Sampler {
         let server = Server::start(watch, output.path()).ok();
         let path = server.as_ref().map(Server::path);
         self.process.tap = path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        ended::watch(watch.identity.pid, output.path());
         self.output = Some(output);
         watch.serve(server);
         Ok(())
@@ -170,6 +171,9 @@ fn loans() -> Option<Loans> {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.output.take().into_iter().for_each(Output::remove);
+        if let Some(output) = self.output.take() {
+            ended::forget();
+            output.remove();
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Rules about peers that are unreachable or refused.
 
-use super::{LATELY, PATIENCE, hint};
+use super::{LATELY, PATIENCE, finding};
+use crate::diagnosis::text::{format_count, readable_name};
+use crate::diagnosis::{Finding, Level, RuleInput};
 use crate::event_text::{self, errno};
-use crate::hints::{Hint, Level, RuleInput, format_count, readable_name};
 use crate::{Endpoint, EndpointState, Socket};
 
-pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
+pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Finding> {
     let seconds = scene.seconds(endpoint.failing_since);
     let is_up = matches!(endpoint.state, EndpointState::Connected | EndpointState::Listening);
     if endpoint.failures == 0
@@ -31,14 +32,18 @@ pub(super) fn cannot_connect(scene: &RuleInput<'_>, socket: &Socket, endpoint: &
     };
     let given_up =
         if endpoint.state == EndpointState::Stopped { "; the socket has stopped retrying" } else { "" };
-    hint(socket, Level::Trouble, "connect-failed", seconds).with_text(
+    finding(socket, Level::Trouble, "connect-failed", seconds).with_text(
         format!("{} cannot connect to {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
         format!("{} in {seconds} s{given_up}", format_count(endpoint.failures, "attempt")),
         advice,
     )
 }
 
-pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Hint> {
+pub(super) fn handshake_fails(
+    scene: &RuleInput<'_>,
+    socket: &Socket,
+    endpoint: &Endpoint,
+) -> Option<Finding> {
     if endpoint.failures == 0 || !matches!(endpoint.failed_by, 0x800 | 0x2000 | 0x4000) {
         return None;
     }
@@ -95,7 +100,7 @@ pub(super) fn handshake_fails(scene: &RuleInput<'_>, socket: &Socket, endpoint: 
         true => "cannot complete handshakes with peers that connect to",
         false => "cannot complete the handshake with the peer at",
     };
-    hint(socket, Level::Trouble, "handshake-failed", endpoint.failures).with_text(
+    finding(socket, Level::Trouble, "handshake-failed", endpoint.failures).with_text(
         format!("{} {what} {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
         format!("{} failed, the first {seconds} s ago", format_count(endpoint.failures, "handshake")),
         advice,

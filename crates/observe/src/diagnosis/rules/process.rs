@@ -1,11 +1,12 @@
 //! Rules about faults that hold up the whole process.
 
-use super::{LATELY, PATIENCE, hint};
+use super::{LATELY, PATIENCE, finding};
+use crate::diagnosis::text::{format_count, format_short};
+use crate::diagnosis::{Finding, Level, RuleInput};
 use crate::event_text::errno;
-use crate::hints::{Hint, Level, RuleInput, format_count};
 use crate::{Socket, SocketState};
 
-pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
+pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Finding> {
     let failed = |event: &&crate::Event| event.code == 0x40 && errno::TOO_MANY_FILES.contains(&event.value);
     let count = scene.reading.events.iter().filter(failed).count() as u64;
     let last = scene.reading.events.iter().rfind(failed)?;
@@ -13,7 +14,7 @@ pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     if seconds >= LATELY {
         return None;
     }
-    hint(&socket, Level::Trouble, "too-many-files", count).with_text(
+    finding(&socket, Level::Trouble, "too-many-files", count).with_text(
         format!("{} cannot accept peers: {}", scene.name_of(&socket), last.reason),
         format!("{} among the last events, the latest {seconds} s ago", format_count(count, "failure")),
         format!(
@@ -24,7 +25,7 @@ pub(super) fn too_many_files(scene: &RuleInput<'_>) -> Option<Hint> {
     )
 }
 
-pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
+pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Finding> {
     let context = scene.reading.contexts.iter().find(|context| context.terminating > 0)?;
     let seconds = scene.seconds(context.terminating);
     let open: Vec<&Socket> = scene
@@ -35,7 +36,7 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
         .collect();
     let first = open.first().filter(|_| seconds >= PATIENCE)?;
     let are = if open.len() == 1 { "1 socket is".to_owned() } else { format!("{} sockets are", open.len()) };
-    hint(first, Level::Trouble, "open-at-exit", seconds).with_text(
+    finding(first, Level::Trouble, "open-at-exit", seconds).with_text(
         format!("The program cannot exit, because {are} still open"),
         format!("zmq_ctx_term waits for {seconds} s; the first one is {}", scene.name_of(first)),
         format!(
@@ -45,21 +46,21 @@ pub(super) fn ends_with_open(scene: &RuleInput<'_>) -> Option<Hint> {
     )
 }
 
-pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Hint> {
+pub(super) fn left_out(scene: &RuleInput<'_>) -> Option<Finding> {
     let omitted = scene.reading.process.omitted;
     if omitted == 0 {
         return None;
     }
-    hint(&Socket::default(), Level::Note, "left-out", omitted).with_text(
+    finding(&Socket::default(), Level::Note, "left-out", omitted).with_text(
         "Some sockets and peers are missing from the counters".to_owned(),
         format!("{omitted} had no room in the file of counters"),
         "This report may be incomplete. Close unused sockets to make room.",
     )
 }
 
-/// Returns the hint about a process whose file was not written for so long that it cannot be
+/// Returns the finding about a process whose file was not written for so long that it cannot be
 /// running. Its reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
-pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
+pub(in crate::diagnosis) fn stalled_process(seconds: u64, state: Option<char>) -> Finding {
     let (why, advice) = match state {
         Some('T') => (
             "stopped by a signal",
@@ -76,31 +77,43 @@ pub fn stalled_process(seconds: u64, state: Option<char>) -> Hint {
              If its counters cannot be written, its standard error says so.",
         ),
     };
-    Hint {
+    Finding {
         what: format!("The process stands still: it is {why}"),
         evidence: format!(
             "its counters have not changed for {seconds} s; all messages queued in it and for it wait"
         ),
         advice: advice.to_owned(),
-        ..hint(&Socket::default(), Level::Trouble, "stands-still", u64::MAX)
+        ..finding(&Socket::default(), Level::Trouble, "stands-still", u64::MAX)
     }
 }
 
-/// Returns the hint about a process that has ended without removing its file, `seconds` ago. Hints
-/// about its last state would be about the past. `name` is that of the process, as in
-/// [`Reading::name`](crate::Reading::name).
-pub fn ended_process(name: &str, seconds: u64) -> Hint {
-    let time = match seconds {
-        0..600 => format!("{seconds} s"),
-        600..7200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
-    };
-    Hint {
-        what: format!(
-            "The process ended {time} ago: it crashed, was killed, or did not terminate its contexts"
-        ),
-        evidence: format!("`taut show {name}` shows its last state"),
-        advice: "The next observed program of this user removes this entry.".to_owned(),
-        ..hint(&Socket::default(), Level::Note, "ended", 0)
+/// Reports sockets that are closed before their messages are sent, one after the other.
+pub(super) fn closes_too_early(scene: &RuleInput<'_>) -> Option<Finding> {
+    let process = &scene.reading.contexts;
+    let context = process
+        .iter()
+        .filter(|context| context.closed_discarded > 0)
+        .max_by_key(|context| context.closed_last)?;
+    let seconds = scene.seconds(context.closed_last);
+    if seconds >= LATELY {
+        return None;
     }
+    let linger = match context.closed_linger_ms {
+        0 => "ZMQ_LINGER is 0, so closing a socket discards what is not sent yet".to_owned(),
+        ms => format!("ZMQ_LINGER gives them {ms} ms"),
+    };
+    finding(&Socket::default(), Level::Warning, "closed-too-early", context.closed_discarded).with_text(
+        format!(
+            "The program closes {} sockets to {} before their messages are sent",
+            context.closed_type, context.closed_endpoint
+        ),
+        format!(
+            "{} of {} discarded {}, the latest {seconds} s ago; {linger}",
+            format_short(context.closed_discarding),
+            format_count(context.closed_sockets, "closed socket"),
+            format_count(context.closed_discarded, "message"),
+        ),
+        "Keep one socket open for all messages. If it must be closed, set ZMQ_LINGER to the milliseconds that sending \
+         may take, or wait for a reply.",
+    )
 }

@@ -1,11 +1,12 @@
 //! The turns of REQ and REP: which end must send the next message.
 
-use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count};
+use super::{BUSY, PATIENCE, SLOW, finding};
+use crate::diagnosis::text::format_count;
+use crate::diagnosis::{Finding, Level, RuleInput};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Reports calls that were refused because they were out of turn.
-pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let more = scene.increase(socket, |socket| socket.out_of_turn);
     if more == 0 {
         return None;
@@ -32,12 +33,12 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
                 "A REQ sends, then receives, then sends: one message each, with all its parts.",
             ),
         };
-        return hint(socket, Level::Warning, "out-of-step", more).with_text(what, evidence, advice);
+        return finding(socket, Level::Warning, "out-of-step", more).with_text(what, evidence, advice);
     }
     // If several peers have sent requests, the program has taken the earliest request.
     let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
     let Some(peer) = owed else {
-        return hint(socket, Level::Warning, "out-of-step", more).with_text(
+        return finding(socket, Level::Warning, "out-of-step", more).with_text(
             format!("The program calls send and receive of {name} in the wrong order"),
             evidence,
             "A REP receives, then replies, then receives: one message each, with all its parts.",
@@ -46,7 +47,7 @@ pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint
     let seconds = scene.seconds(peer.last_in);
     // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
-    hint(socket, level, "out-of-step", more.max(seconds)).about(peer).with_text(
+    finding(socket, level, "out-of-step", more.max(seconds)).about(peer).with_text(
         format!("{name} has not replied to {}, but receives again", scene.peer_name(peer)),
         format!("its request arrived {seconds} s ago; {evidence}"),
         "A REP must reply to each request before it receives the next one. If the work fails, reply with the error. \
@@ -65,7 +66,7 @@ fn awaited<'a>(scene: &RuleInput<'a>, socket: &Socket) -> Option<&'a Peer> {
     (peer.state == PeerState::Connected && waits).then_some(peer)
 }
 
-pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let is_told = scene.increase(socket, |socket| socket.out_of_turn) > 0;
     if socket.type_name != "REQ" || socket.queued_out > 0 || is_told {
         return None;
@@ -75,7 +76,7 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
     if seconds < BUSY {
         return None;
     }
-    let begun = hint(socket, Level::Warning, "no-reply", seconds).about(peer);
+    let begun = finding(socket, slow(seconds, 0), "no-reply", seconds).about(peer);
     begun.with_text(
         format!("REQ waits for a reply from {}", scene.peer_name(peer)),
         format!("the request was sent {seconds} s ago"),
@@ -84,13 +85,19 @@ pub(super) fn waits_for_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<
     )
 }
 
+/// Returns the level of a reply that takes `seconds`, after others that took up to `longest`
+/// microseconds.
+fn slow(seconds: u64, longest: u64) -> Level {
+    if seconds < SLOW.max(3 * longest / 1_000_000) { Level::Note } else { Level::Warning }
+}
+
 /// True if a REP has received more requests from a peer than it has replied to. The request of a
 /// REQ counts as waiting even after the program has taken it.
 fn owes(peer: &Peer) -> bool {
     peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
 }
 
-pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let is_told = scene.increase(socket, |socket| socket.out_of_turn) > 0;
     if socket.type_name != "REP" || is_told {
         return None;
@@ -109,7 +116,8 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
         1 => "; 1 request waits behind it".to_owned(),
         more => format!("; {} wait behind it", format_count(more as u64, "request")),
     };
-    let begun = hint(socket, Level::Warning, "not-replied", seconds).about(peer);
+    let longest = scene.peers_of(socket.id).map(|peer| peer.longest_reply_us).max().unwrap_or(0);
+    let begun = finding(socket, slow(seconds, longest), "not-replied", seconds).about(peer);
     begun.with_text(
         format!("{} has a request from {}, and has not replied", scene.name_of(socket), scene.peer_name(peer)),
         format!("the request arrived {seconds} s ago{others}"),

@@ -1,11 +1,14 @@
 //! Rules about the queues of a peer: full, dropping messages, or not read.
 
-use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count, format_short};
+use super::{PATIENCE, UNREAD, finding};
+use crate::diagnosis::text::{format_bytes, format_count, format_short};
+use crate::diagnosis::{Finding, Level, RuleInput};
 use crate::{Options, Peer, PeerState, Socket};
 
 /// Largest step by which the count of messages queued for the program falls.
 const STEP: u64 = 64;
+/// Growth of a queue that is worth a warning, in messages.
+const MANY: u64 = 1000;
 
 /// True if the socket drops messages at its limit instead of waiting.
 fn is_publisher(socket: &Socket) -> bool {
@@ -31,7 +34,7 @@ fn full_in_bursts(scene: &RuleInput<'_>, peer: &Peer, before: &Peer) -> Option<u
     (percent < 50 && has_room(peer) && has_room(before)).then_some(percent)
 }
 
-pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Finding> {
     let before = scene.peer_before(peer);
     let more = peer.dropped.saturating_sub(before.map_or(0, |before| before.dropped));
     if more == 0 {
@@ -44,7 +47,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
             0 => "for less than 1 % of the time".to_owned(),
             percent => format!("for {percent} % of the time"),
         };
-        return hint(socket, Level::Warning, "hwm-too-small", more).about(peer).with_text(
+        return finding(socket, Level::Warning, "hwm-too-small", more).about(peer).with_text(
             format!(
                 "{} drops messages for {name}, which keeps up: the high-water mark is too small for bursts",
                 socket.type_name
@@ -79,7 +82,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
     } else {
         "Make the receiver faster, or raise ZMQ_SNDHWM for bursts."
     };
-    let begun = hint(socket, Level::Warning, "drops", more).about(peer);
+    let begun = finding(socket, Level::Warning, "drops", more).about(peer);
     begun.with_text(
         format!("{} drops messages for {name}, which does not keep up", socket.type_name),
         evidence,
@@ -87,7 +90,7 @@ pub(super) fn drops(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opti
     )
 }
 
-pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Finding> {
     let seconds = scene.seconds(peer.full_since);
     if peer.full_since == 0 || seconds < PATIENCE || peer.state == PeerState::Lingering {
         return None;
@@ -109,16 +112,21 @@ pub(super) fn full(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Optio
             "Make the receiver faster, or distribute the work to more receivers.".to_owned(),
         ),
     };
-    let level = if is_publisher(socket) { Level::Warning } else { Level::Trouble };
+    // A sender that waits for a slower receiver is how a pipeline works.
+    let level = match (peer.state, moves) {
+        (PeerState::Connected, Some(true)) if !is_publisher(socket) => Level::Note,
+        _ if is_publisher(socket) => Level::Warning,
+        _ => Level::Trouble,
+    };
     let blocks = if is_publisher(socket) { "messages are dropped" } else { "sending waits" };
-    hint(socket, level, "queue-full", seconds).about(peer).with_text(
+    finding(socket, level, "queue-full", seconds).about(peer).with_text(
         format!("The queue of {} to {name} is full, so {blocks}: {why}", socket.type_name),
         format!("{} of {} messages, for {seconds} s", peer.queued_out, peer.limit_out),
         advice,
     )
 }
 
-pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
+pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Finding> {
     // For requests and replies, a missing reply tells more; another rule reports it.
     let is_one = matches!(&*socket.type_name, "REQ" | "REP") && peer.queued_in == 1;
     if socket.options & Options::CONFLATE != 0 || peer.queued_in == 0 || is_one {
@@ -147,25 +155,69 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
     if peer.queued_in < STEP && peer.full_in_since == 0 {
         // The program may have taken the messages without checking for more.
         let seconds = scene.seconds(peer.last_in);
-        if seconds < 2 * BUSY || peer.messages_in != before.messages_in {
+        if seconds < UNREAD.max(3 * peer.longest_idle_us / 1_000_000)
+            || peer.messages_in != before.messages_in
+        {
             return None;
         }
-        return hint(socket, Level::Warning, "not-received", seconds).about(peer).with_text(
+        return finding(socket, Level::Warning, "not-received", seconds).about(peer).with_text(
             format!("The program has not read {name} since a message arrived{from}"),
             format!("{waiting} for {seconds} s (the counter may be too high)"),
             advice,
         );
     }
-    let earlier = scene.before.map_or(0, |before| before.process.written);
-    let seconds = scene.seconds(earlier).max(scene.seconds(peer.full_in_since));
-    if seconds < PATIENCE {
+    let seconds = scene.seconds(peer.idle_since).max(scene.seconds(peer.full_in_since));
+    // A program may take its messages in batches.
+    if seconds < UNREAD.max(3 * peer.longest_idle_us / 1_000_000) {
         return None;
     }
     let messages = if from.is_empty() { String::new() } else { format!(": messages{from} wait") };
     let full = if peer.full_in_since > 0 { "; the queue is full (ZMQ_RCVHWM)" } else { "" };
-    hint(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).with_text(
+    finding(socket, Level::Trouble, "not-received", peer.queued_in).about(peer).with_text(
         format!("The program does not receive from {name}{messages}"),
         format!("{waiting}, and the program took hardly any for {seconds} s{full}"),
         advice,
+    )
+}
+
+/// Reports a queue without a limit, or far below it, that has grown for a long time: the memory ends
+/// first.
+pub(super) fn grows(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Finding> {
+    let out = (peer.queued_out, peer.queued_out_bytes, peer.limit_out, peer.growing_since, peer.growing_from);
+    let into =
+        (peer.queued_in, peer.queued_in_bytes, peer.limit_in, peer.growing_in_since, peer.growing_in_from);
+    let (is_out, (queued, bytes, limit, since, from)) =
+        if out.0 >= into.0 { (true, out) } else { (false, into) };
+    let seconds = scene.seconds(since);
+    if since == 0 || seconds < UNREAD || limit != 0 || queued < from.saturating_add(MANY) {
+        return None;
+    }
+    let rate = (queued - from) / seconds.max(1);
+    let name = scene.peer_name(peer);
+    let (queue, option, end) = if is_out {
+        (
+            format!("The queue of {} to {name}", socket.type_name),
+            "ZMQ_SNDHWM",
+            "the peer takes fewer messages than are sent",
+        )
+    } else {
+        (
+            format!("The receive queue of {}", scene.name_of(socket)),
+            "ZMQ_RCVHWM",
+            "the program takes fewer messages than arrive",
+        )
+    };
+    finding(socket, Level::Warning, "queue-grows", queued).about(peer).with_text(
+        format!("{queue} has no limit and only grows: the program will run out of memory"),
+        format!(
+            "{} in {} of memory, {} more each second for {seconds} s: {end}",
+            format_count(queued, "message"),
+            format_bytes(bytes),
+            format_short(rate)
+        ),
+        format!(
+            "Make the receiver faster, or set {option} (it is 0, without a limit): then the sender waits, or a \
+             publisher drops messages."
+        ),
     )
 }

@@ -2,28 +2,29 @@
 
 use std::cmp::Reverse;
 
-use super::{BUSY, PATIENCE, hint};
-use crate::hints::{Hint, Level, RuleInput, format_count, id_name, readable_name};
-use crate::{Endpoint, EndpointState, Socket, SocketState};
+use super::{BUSY, PATIENCE, finding};
+use crate::diagnosis::text::{format_count, format_short, id_name, readable_name};
+use crate::diagnosis::{Finding, Level, RuleInput};
+use crate::{DiscardReason, Endpoint, EndpointState, Options, Socket, SocketState};
 
-/// Maximum number of peers that a hint names.
+/// Maximum number of peers that a finding names.
 const NAMED: usize = 3;
 
-pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn no_subscription(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let seconds = scene.seconds(socket.since);
     let has_reason = socket.peers > 0 || scene.endpoints_of(socket.id).next().is_some();
     if socket.type_name != "SUB" || socket.subscriptions > 0 || seconds < PATIENCE || !has_reason {
         return None;
     }
     let name = scene.name_of(socket);
-    hint(socket, Level::Trouble, "no-subscription", seconds).with_text(
+    finding(socket, Level::Trouble, "no-subscription", seconds).with_text(
         format!("{name} has no subscription, so it receives no messages"),
         format!("no topic for {seconds} s, {}", format_count(socket.peers, "peer")),
         "Set ZMQ_SUBSCRIBE to the prefix of a topic, or to an empty text for all messages.",
     )
 }
 
-pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let more = scene.increase(socket, |socket| socket.unroutable);
     if more == 0 {
         return None;
@@ -39,7 +40,7 @@ pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint>
         (names, 0) => format!("its peers are {names}"),
         (names, more) => format!("its peers are {names} and {more} others"),
     };
-    hint(socket, Level::Warning, "unroutable", more).with_text(
+    finding(socket, Level::Warning, "unroutable", more).with_text(
         format!("{} drops messages to routing ids that no peer has{last}", scene.name_of(socket)),
         format!("{} dropped in total, {more} of them recently; {peers}", socket.unroutable),
         "Compare the first part of the sent messages with the routing ids of the peers. Usually the peer has \
@@ -47,19 +48,19 @@ pub(super) fn unroutable(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint>
     )
 }
 
-pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn lost(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let more = scene.increase(socket, |socket| socket.lost);
     if more == 0 {
         return None;
     }
-    hint(socket, Level::Warning, "lost", more).with_text(
+    finding(socket, Level::Warning, "lost", more).with_text(
         format!("{} lost messages that were queued for disconnected peers", scene.name_of(socket)),
         format!("{} lost in total, {more} of them recently", socket.lost),
         "Unsent messages are dropped when their peer is gone for good. If a message must arrive, let the receiver confirm it.",
     )
 }
 
-pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     if socket.state != SocketState::Lingering || socket.queued_out == 0 {
         return None;
     }
@@ -80,7 +81,7 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
         ms => format!("for at most {ms} ms"),
     };
     let to = peers.join(", ") + &others;
-    hint(socket, Level::Trouble, "linger", seconds).with_text(
+    finding(socket, Level::Trouble, "linger", seconds).with_text(
         format!("The program cannot exit, because a closed {} still has messages for {to}", socket.type_name),
         format!(
             "{}, waiting for {seconds} s; ZMQ_LINGER lets them wait {ends}",
@@ -90,7 +91,7 @@ pub(super) fn lingers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
     )
 }
 
-pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hint> {
+pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let seconds = scene.seconds(socket.since);
     let mut endpoints = scene.endpoints_of(socket.id);
     if socket.state != SocketState::Open || socket.peers > 0 || seconds < 2 * BUSY {
@@ -111,9 +112,70 @@ pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Hin
             "Compare this address with the endpoints to which the other programs connect.".to_owned(),
         )
     };
-    hint(socket, Level::Note, "no-peers", seconds).with_text(
+    finding(socket, Level::Note, "no-peers", seconds).with_text(
         format!("{} listens at {}, but {what}", socket.type_name, readable_name(endpoint)),
         format!("{} accepted in {seconds} s", format_count(endpoint.accepted, "peer")),
         advice,
+    )
+}
+
+/// Reports received messages that the socket threw away.
+pub(super) fn discards(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
+    let more = scene.increase(socket, |socket| socket.discarded);
+    if more == 0 {
+        return None;
+    }
+    let name = scene.name_of(socket);
+    let (what, advice) = match socket.discarded_by {
+        DiscardReason::NoDelimiter => (
+            format!("{name} discards requests that have no empty delimiter"),
+            "A DEALER must send an empty part before the request, as a REQ does. The reply then begins with an empty \
+             part, too.",
+        ),
+        DiscardReason::NoReplyDelimiter => (
+            format!("{name} discards replies that have no empty delimiter"),
+            "A ROUTER or DEALER must return the empty part that came before the request, and send it before the reply.",
+        ),
+        DiscardReason::StaleReply => (
+            format!("{name} discards replies that come too late or from another peer"),
+            "The REQ has asked again since (ZMQ_REQ_RELAXED): allow more time for a reply, or make the peer faster.",
+        ),
+        DiscardReason::SeveralParts => (
+            format!("{name} has ZMQ_CONFLATE, which keeps only one part of messages with several parts"),
+            "Put everything into one part, or do without ZMQ_CONFLATE and read until nothing is left.",
+        ),
+        DiscardReason::RefusedPeer => (
+            format!("{name} discards messages of a peer that it refused"),
+            "Give each peer its own ZMQ_ROUTING_ID.",
+        ),
+        DiscardReason::TooManyParts => (
+            format!("{name} discards messages with several parts, which its type does not have"),
+            "Send one part for each message to a socket of this type.",
+        ),
+        _ => (
+            format!("{name} discards messages that it cannot use"),
+            "Compare the form of the messages at both ends.",
+        ),
+    };
+    finding(socket, Level::Trouble, "discards", more).with_text(
+        what,
+        format!("{} discarded in total, {more} of them recently", format_short(socket.discarded)),
+        advice,
+    )
+}
+
+/// Reports a pair of CURVE keys that do not belong together.
+pub(super) fn key_pair(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
+    if socket.options & Options::KEY_PAIR_MISMATCH == 0 {
+        return None;
+    }
+    finding(socket, Level::Trouble, "key-pair", 1).with_text(
+        format!(
+            "The CURVE keys of {} do not belong together: its public key is not that of its secret key",
+            scene.name_of(socket)
+        ),
+        "ZMQ_CURVE_PUBLICKEY differs from the public key that belongs to ZMQ_CURVE_SECRETKEY".to_owned(),
+        "Perhaps the two are swapped, or come from different pairs. `zmq_curve_public` computes the public key of a \
+         secret one; `taut keygen` makes a new pair.",
     )
 }

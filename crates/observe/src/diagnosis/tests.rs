@@ -1,5 +1,7 @@
 use super::*;
-use crate::{Context, EndpointState, Event, PeerState, Process, SocketState, event_text};
+use crate::{
+    Context, Endpoint, EndpointState, Event, Peer, PeerState, Process, Socket, SocketState, event_text,
+};
 
 const SECOND: u64 = 1_000_000;
 /// Time of the readings in these tests.
@@ -46,9 +48,14 @@ fn before(reading: &Reading) -> Reading {
     before
 }
 
-/// Returns the only hint.
-fn only(reading: &Reading, before: Option<&Reading>) -> Hint {
-    let mut all = hints(reading, before);
+/// Returns the findings of a process that runs.
+fn findings(reading: &Reading, before: Option<&Reading>) -> Vec<Finding> {
+    diagnose(&[Observed { before, ..Observed::new(reading) }])
+}
+
+/// Returns the only finding.
+fn only(reading: &Reading, before: Option<&Reading>) -> Finding {
+    let mut all = findings(reading, before);
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
 }
@@ -62,9 +69,9 @@ fn nothing_is_said_of_what_works() {
     let now = reading(subscriber, vec![endpoint("tcp://127.0.0.1:1", false)], vec![busy]);
     let mut earlier = before(&now);
     earlier.peers[0].messages_in = 500;
-    assert_eq!(hints(&now, None), []);
-    assert_eq!(hints(&now, Some(&earlier)), []);
-    assert_eq!(hints(&Reading::default(), Some(&Reading::default())), []);
+    assert_eq!(findings(&now, None), []);
+    assert_eq!(findings(&now, Some(&earlier)), []);
+    assert_eq!(findings(&Reading::default(), Some(&Reading::default())), []);
 }
 
 #[test]
@@ -75,14 +82,14 @@ fn an_address_that_refuses_is_told_with_its_time() {
     refused.failing_since = NOW - 12 * SECOND;
     (refused.failed_by, refused.error) = (event_text::CONNECT_FAILED, event_text::errno::REFUSED);
     refused.reason = "Connection refused".into();
-    let hint = only(&reading(socket("PUSH"), vec![refused.clone()], vec![]), None);
-    assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "connect-failed", 5));
-    assert_eq!(hint.what, "PUSH cannot connect to tcp://127.0.0.1:5555: Connection refused");
-    assert_eq!(hint.evidence, "120 attempts in 12 s");
-    assert!(hint.advice.contains("No program listens there"));
-    // The first attempts give no hint yet.
+    let finding = only(&reading(socket("PUSH"), vec![refused.clone()], vec![]), None);
+    assert_eq!((finding.level, finding.rule, finding.socket), (Level::Trouble, "connect-failed", 5));
+    assert_eq!(finding.what, "PUSH cannot connect to tcp://127.0.0.1:5555: Connection refused");
+    assert_eq!(finding.evidence, "120 attempts in 12 s");
+    assert!(finding.advice.contains("No program listens there"));
+    // The first attempts give no finding yet.
     refused.failing_since = NOW - SECOND;
-    assert_eq!(hints(&reading(socket("PUSH"), vec![refused], vec![]), None), []);
+    assert_eq!(findings(&reading(socket("PUSH"), vec![refused], vec![]), None), []);
 }
 
 #[test]
@@ -96,9 +103,9 @@ fn a_handshake_that_fails_is_told_with_what_to_compare() {
         let mut failing = endpoint("tcp://127.0.0.1:5555", false);
         (failing.state, failing.failures) = (EndpointState::Waiting, 3);
         (failing.failed_by, failing.error) = (event, value);
-        let hint = only(&reading(socket("DEALER"), vec![failing], vec![]), None);
-        assert_eq!((hint.level, hint.rule), (Level::Trouble, "handshake-failed"));
-        assert!(hint.advice.contains(rule), "{hint}");
+        let finding = only(&reading(socket("DEALER"), vec![failing], vec![]), None);
+        assert_eq!((finding.level, finding.rule), (Level::Trouble, "handshake-failed"));
+        assert!(finding.advice.contains(rule), "{finding}");
     }
 }
 
@@ -113,23 +120,29 @@ fn a_local_peer_has_the_name_of_its_program() {
 }
 
 #[test]
-fn a_process_that_has_ended_has_one_note() {
-    let hint = ended_process("4711.1", 26);
-    assert_eq!((hint.level, hint.rule, hint.socket), (Level::Note, "ended", 0));
-    assert!(hint.what.starts_with("The process ended 26 s ago: "), "{hint}");
-    assert!(ended_process("4711", 600).what.contains(" 10 min ago"));
-    assert!(ended_process("4711", 86_400).what.contains(" 24 h ago"));
-    assert_eq!(hint.evidence, "`taut show 4711.1` shows its last state");
+fn a_process_that_has_ended_has_one_finding() {
+    let reading = reading(socket("PUSH"), vec![], vec![]);
+    let ended = |seconds| {
+        let state = ProcessState::Ended { seconds, cause: None };
+        diagnose(&[Observed { state, ..Observed::new(&reading) }]).remove(0)
+    };
+    let finding = ended(26);
+    assert_eq!((finding.level, finding.rule, finding.socket), (Level::Warning, "ended", 0));
+    assert!(finding.what.starts_with("The process ended 26 s ago: "), "{finding}");
+    assert!(ended(600).what.contains(" 10 min ago"));
+    let finding = ended(86_400);
+    assert!(finding.what.contains(" 24 h ago"));
+    assert_eq!((finding.level, &*finding.next), (Level::Note, "taut show 1"));
 }
 
 #[test]
 fn a_subscriber_without_a_subscription_is_told() {
     let now = reading(socket("SUB"), vec![endpoint("tcp://127.0.0.1:1", false)], vec![]);
-    let hint = only(&now, None);
-    assert_eq!((hint.level, hint.rule), (Level::Trouble, "no-subscription"));
-    assert!(hint.advice.contains("ZMQ_SUBSCRIBE"));
-    // The socket has just been created, so it gets no hint yet.
-    assert_eq!(hints(&reading(socket("SUB"), vec![], vec![]), None), []);
+    let finding = only(&now, None);
+    assert_eq!((finding.level, finding.rule), (Level::Trouble, "no-subscription"));
+    assert!(finding.advice.contains("ZMQ_SUBSCRIBE"));
+    // The socket has just been created, so it gets no finding yet.
+    assert_eq!(findings(&reading(socket("SUB"), vec![], vec![]), None), []);
 }
 
 #[test]
@@ -140,12 +153,12 @@ fn a_slow_subscriber_is_told_with_both_rates() {
     let now = reading(socket("PUB"), vec![], vec![slow]);
     let mut earlier = before(&now);
     (earlier.peers[0].dropped, earlier.peers[0].messages_out) = (0, 1000);
-    let hint = only(&now, Some(&earlier));
-    assert_eq!((hint.level, hint.rule, hint.peer), (Level::Warning, "drops", Some(3)));
-    assert_eq!(hint.evidence, "it takes 3000/s of 50 K/s; 470 K dropped in total");
-    assert!(hint.what.contains("tcp://10.0.0.7:40000"));
-    // Messages dropped before the earlier reading give no hint.
-    assert_eq!(hints(&now, Some(&before(&now))), []);
+    let finding = only(&now, Some(&earlier));
+    assert_eq!((finding.level, finding.rule, finding.peer), (Level::Warning, "drops", Some(3)));
+    assert_eq!(finding.evidence, "it takes 3000/s of 50 K/s; 470 K dropped in total");
+    assert!(finding.what.contains("tcp://10.0.0.7:40000"));
+    // Messages dropped before the earlier reading give no finding.
+    assert_eq!(findings(&now, Some(&before(&now))), []);
 }
 
 #[test]
@@ -155,14 +168,14 @@ fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
     let now = reading(socket("PUB"), vec![], vec![peer]);
     let mut earlier = before(&now);
     (earlier.peers[0].dropped, earlier.peers[0].messages_out, earlier.peers[0].full_us) = (0, 0, 0);
-    let hint = only(&now, Some(&earlier));
-    assert_eq!((hint.level, hint.rule, hint.peer), (Level::Warning, "hwm-too-small", Some(3)));
-    assert!(hint.what.contains("tcp://10.0.0.7:40000, which keeps up"), "{hint}");
+    let finding = only(&now, Some(&earlier));
+    assert_eq!((finding.level, finding.rule, finding.peer), (Level::Warning, "hwm-too-small", Some(3)));
+    assert!(finding.what.contains("tcp://10.0.0.7:40000, which keeps up"), "{finding}");
     assert_eq!(
-        hint.evidence,
+        finding.evidence,
         "9000 of 10 K dropped recently; the queue holds 10 messages, and was full for 10 % of the time; 0 wait now"
     );
-    assert!(hint.advice.contains("ZMQ_SNDHWM"));
+    assert!(finding.advice.contains("ZMQ_SNDHWM"));
     let mut short = now.clone();
     short.peers[0].full_us = SECOND / 1000;
     assert!(only(&short, Some(&earlier)).evidence.contains("full for less than 1 % of the time"));
@@ -181,10 +194,10 @@ fn a_full_queue_is_told_with_its_time_and_cause() {
     let mut full = peer();
     (full.queued_out, full.full_since, full.messages_out) = (1000, NOW - 30 * SECOND, 1000);
     let now = reading(socket("PUSH"), vec![], vec![full]);
-    let hint = only(&now, Some(&before(&now)));
-    assert_eq!((hint.level, hint.rule), (Level::Trouble, "queue-full"));
-    assert!(hint.what.contains("sending waits: the peer takes no messages"), "{hint}");
-    assert_eq!(hint.evidence, "1000 of 1000 messages, for 30 s");
+    let finding = only(&now, Some(&before(&now)));
+    assert_eq!((finding.level, finding.rule), (Level::Trouble, "queue-full"));
+    assert!(finding.what.contains("sending waits: the peer takes no messages"), "{finding}");
+    assert_eq!(finding.evidence, "1000 of 1000 messages, for 30 s");
     let mut away = now;
     away.peers[0].state = PeerState::Connecting;
     assert!(only(&away, None).what.contains("the peer is not connected"));
@@ -197,10 +210,13 @@ fn a_program_that_does_not_receive_is_told() {
     let mut pull = socket("PULL");
     pull.peers = 1;
     let now = reading(pull, vec![endpoint("tcp://*:1", true)], vec![stuck]);
-    let hint = only(&now, Some(&before(&now)));
-    assert_eq!((hint.level, hint.rule), (Level::Trouble, "not-received"));
-    assert!(hint.evidence.contains("1000 messages wait, and the program took hardly any for 20 s"), "{hint}");
-    assert!(hint.evidence.contains("ZMQ_RCVHWM"));
+    let finding = only(&now, Some(&before(&now)));
+    assert_eq!((finding.level, finding.rule), (Level::Trouble, "not-received"));
+    assert!(
+        finding.evidence.contains("1000 messages wait, and the program took hardly any for 20 s"),
+        "{finding}"
+    );
+    assert!(finding.evidence.contains("ZMQ_RCVHWM"));
 }
 
 #[test]
@@ -209,22 +225,23 @@ fn few_unread_messages_give_a_hint_later() {
     (waiting.messages_in, waiting.queued_in, waiting.last_in) = (41, 1, NOW - 12 * SECOND);
     let mut now = reading(socket("ROUTER"), vec![endpoint("tcp://*:1", true)], vec![waiting]);
     now.sockets[0].peers = 1;
-    let hint = only(&now, Some(&before(&now)));
-    assert_eq!((hint.level, hint.rule), (Level::Warning, "not-received"));
+    let finding = only(&now, Some(&before(&now)));
+    assert_eq!((finding.level, finding.rule), (Level::Warning, "not-received"));
     assert!(
-        hint.what
+        finding
+            .what
             .contains("has not read ROUTER at tcp://*:1 since a message arrived from tcp://10.0.0.7:40000"),
-        "{hint}"
+        "{finding}"
     );
-    assert_eq!(hint.evidence, "1 message waits for 12 s (the counter may be too high)");
+    assert_eq!(finding.evidence, "1 message waits for 12 s (the counter may be too high)");
     // The program may still be processing the message.
     now.peers[0].last_in = NOW - 9 * SECOND;
-    assert_eq!(hints(&now, Some(&before(&now))), []);
+    assert_eq!(findings(&now, Some(&before(&now))), []);
     // A reply shows that the request was processed.
     now.peers[0].last_in = NOW - 12 * SECOND;
     now.peers[0].messages_out = 41;
     now.sockets[0].type_name = "REP".into();
-    assert_eq!(hints(&now, Some(&before(&now))), []);
+    assert_eq!(findings(&now, Some(&before(&now))), []);
 }
 
 #[test]
@@ -236,8 +253,8 @@ fn waiting_side_ranks_below_its_cause() {
     (stuck.messages_in, stuck.queued_in, stuck.last_in) = (41, 1, NOW - 12 * SECOND);
     let mut now = reading(socket("ROUTER"), vec![], vec![silent, stuck]);
     now.sockets.insert(0, waiting);
-    let all = hints(&now, Some(&before(&now)));
-    assert_eq!(all.iter().map(|hint| hint.rule).collect::<Vec<_>>(), ["not-received", "no-reply"]);
+    let all = findings(&now, Some(&before(&now)));
+    assert_eq!(all.iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["not-received", "no-reply"]);
 }
 
 #[test]
@@ -246,7 +263,7 @@ fn a_router_that_knows_no_such_peer_is_told() {
     (router.unroutable, router.peers) = (7, 1);
     let now = reading(router, vec![endpoint("tcp://*:1", true)], vec![]);
     assert_eq!(only(&now, None).rule, "unroutable");
-    assert_eq!(hints(&now, Some(&before(&now))), []);
+    assert_eq!(findings(&now, Some(&before(&now))), []);
 }
 
 #[test]
@@ -256,9 +273,12 @@ fn a_wrong_routing_id_is_told_beside_those_that_there_are() {
     let known = |id: u64, name: &[u8]| Peer { id, routing_id: name.to_vec(), ..peer() };
     let peers = vec![known(1, b"digger"), known(2, b"\0\x01ab\xff")];
     let mut now = reading(router, vec![endpoint("tcp://*:1", true)], peers);
-    let hint = only(&now, None);
-    assert!(hint.what.ends_with("routing ids that no peer has, the last one to `diger`"), "{hint}");
-    assert_eq!(hint.evidence, "7 dropped in total, 7 of them recently; its peers are `digger`, 0x00016162ff");
+    let finding = only(&now, None);
+    assert!(finding.what.ends_with("routing ids that no peer has, the last one to `diger`"), "{finding}");
+    assert_eq!(
+        finding.evidence,
+        "7 dropped in total, 7 of them recently; its peers are `digger`, 0x00016162ff"
+    );
     now.peers.extend((3..10).map(|id| known(id, b"other")));
     assert!(only(&now, None).evidence.ends_with(", `other` and 6 others"));
     now.peers.clear();
@@ -275,20 +295,20 @@ fn a_reply_that_is_owed_is_told_where_it_is_owed() {
     let mut now = reading(server, vec![endpoint("tcp://*:5", true)], vec![client]);
     let mut earlier = before(&now);
     earlier.sockets[0].out_of_turn = 10;
-    let hint = only(&now, Some(&earlier));
-    assert_eq!((hint.level, hint.rule, hint.peer), (Level::Trouble, "out-of-step", Some(3)));
-    assert_eq!(hint.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, but receives again");
+    let finding = only(&now, Some(&earlier));
+    assert_eq!((finding.level, finding.rule, finding.peer), (Level::Trouble, "out-of-step", Some(3)));
+    assert_eq!(finding.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, but receives again");
     assert_eq!(
-        hint.evidence,
+        finding.evidence,
         "its request arrived 12 s ago; 30 calls were refused recently (EFSM), 40 in total"
     );
     // The program seems to be processing the request.
-    let hint = only(&now, Some(&before(&now)));
-    assert_eq!((hint.level, hint.rule), (Level::Warning, "not-replied"));
-    assert_eq!(hint.evidence, "the request arrived 12 s ago");
+    let finding = only(&now, Some(&before(&now)));
+    assert_eq!((finding.level, finding.rule), (Level::Note, "not-replied"));
+    assert_eq!(finding.evidence, "the request arrived 12 s ago");
     // A REQ does not wait for a reply that was lost with a connection.
     now.peers[0].last_out = NOW;
-    assert_eq!(hints(&now, Some(&before(&now))), []);
+    assert_eq!(findings(&now, Some(&before(&now))), []);
     // A call out of turn may also have another cause.
     now.peers[0].messages_out = 8;
     assert_eq!(
@@ -304,15 +324,18 @@ fn a_request_that_is_sent_again_is_told() {
     let mut silent = peer();
     silent.last_out = NOW - 40 * SECOND;
     let mut now = reading(asking, vec![endpoint("tcp://10.0.0.7:5", false)], vec![silent]);
-    let hint = only(&now, None);
-    assert_eq!((hint.level, hint.rule), (Level::Warning, "out-of-step"));
-    assert!(hint.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has arrived"), "{hint}");
-    assert_eq!(hint.evidence, "1 call was refused recently (EFSM), 1 in total");
+    let finding = only(&now, None);
+    assert_eq!((finding.level, finding.rule), (Level::Warning, "out-of-step"));
+    assert!(
+        finding.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has arrived"),
+        "{finding}"
+    );
+    assert_eq!(finding.evidence, "1 call was refused recently (EFSM), 1 in total");
     // A relaxed REQ does not wait for the earlier reply once a later one has arrived.
     (now.sockets[0].out_of_turn, now.sockets[0].options) = (0, crate::Options::REQ_RELAXED);
     assert_eq!(only(&now, None).rule, "no-reply");
     now.peers[0].last_in = NOW - 39 * SECOND;
-    assert_eq!(hints(&now, None), []);
+    assert_eq!(findings(&now, None), []);
 }
 
 #[test]
@@ -322,23 +345,28 @@ fn old_events_give_no_hint() {
     attacked.failing_since = NOW - 90 * SECOND;
     let mut now = reading(socket("REP"), vec![attacked], vec![]);
     let mut earlier = before(&now);
-    assert_eq!(hints(&now, Some(&earlier)), []);
+    assert_eq!(findings(&now, Some(&earlier)), []);
     earlier.endpoints[0].failures = 2;
     assert_eq!(only(&now, Some(&earlier)).rule, "handshake-failed");
     now.endpoints[0].failures = 0;
     now.sockets[0].peers = 1;
     let refused = Event { code: 0x40, value: event_text::errno::TOO_MANY_FILES[0], ..Event::default() };
     now.events = vec![Event { at: NOW - 61 * SECOND, socket: 5, ..refused }];
-    assert_eq!(hints(&now, None), []);
+    assert_eq!(findings(&now, None), []);
 }
 
 #[test]
 fn a_process_that_stands_still_is_told_with_the_reason() {
-    let hint = stalled_process(7, Some('T'));
-    assert_eq!((hint.level, hint.rule, hint.socket), (Level::Trouble, "stands-still", 0));
-    assert_eq!(hint.what, "The process stands still: it is stopped by a signal");
-    assert!(hint.evidence.contains("for 7 s"));
-    assert!(stalled_process(7, None).what.ends_with("it is not running"));
+    let reading = reading(socket("PUSH"), vec![], vec![]);
+    let stalled = |seconds, state| {
+        let state = ProcessState::StandsStill { seconds, state };
+        diagnose(&[Observed { state, ..Observed::new(&reading) }]).remove(0)
+    };
+    let finding = stalled(7, Some('T'));
+    assert_eq!((finding.level, finding.rule, finding.socket), (Level::Trouble, "stands-still", 0));
+    assert_eq!(finding.what, "The process stands still: it is stopped by a signal");
+    assert!(finding.evidence.contains("for 7 s"));
+    assert!(stalled(7, None).what.ends_with("it is not running"));
 }
 
 #[test]
@@ -351,8 +379,8 @@ fn worst_peers_are_named_and_others_counted() {
         ..peer()
     };
     let now = reading(socket("PUSH"), vec![], (1..=50).map(full).collect());
-    let all = hints(&now, None);
-    assert_eq!(all.iter().map(|hint| hint.peer).collect::<Vec<_>>(), [Some(50), Some(49), Some(48)]);
+    let all = findings(&now, None);
+    assert_eq!(all.iter().map(|finding| finding.peer).collect::<Vec<_>>(), [Some(50), Some(49), Some(48)]);
     assert!(all[2].evidence.ends_with("; the same for 47 more peers"), "{}", all[2]);
 }
 
@@ -365,12 +393,12 @@ fn an_end_that_waits_says_for_what() {
     left.address.clear();
     let mut now = reading(closed, vec![], vec![left]);
     now.contexts[0].terminating = NOW - 9 * SECOND;
-    let hint = only(&now, None);
-    assert_eq!((hint.level, hint.rule), (Level::Trouble, "linger"));
-    assert!(hint.what.contains("tcp://10.0.0.9:1"), "{hint}");
+    let finding = only(&now, None);
+    assert_eq!((finding.level, finding.rule), (Level::Trouble, "linger"));
+    assert!(finding.what.contains("tcp://10.0.0.9:1"), "{finding}");
     assert!(
-        hint.evidence.contains("5 messages, waiting for 9 s; ZMQ_LINGER lets them wait for ever"),
-        "{hint}"
+        finding.evidence.contains("5 messages, waiting for 9 s; ZMQ_LINGER lets them wait for ever"),
+        "{finding}"
     );
     // Sockets that were not closed also hold up the process.
     (now.sockets[0].state, now.sockets[0].queued_out) = (SocketState::Open, 0);
@@ -383,9 +411,9 @@ fn a_request_without_a_reply_is_told() {
     (asking.messages_out, asking.messages_in, asking.peers) = (8, 7, 1);
     let mut silent = peer();
     silent.last_out = NOW - 40 * SECOND;
-    let hint = only(&reading(asking, vec![], vec![silent]), None);
-    assert_eq!((hint.level, hint.rule), (Level::Warning, "no-reply"));
-    assert!(hint.evidence.contains("40 s ago"));
+    let finding = only(&reading(asking, vec![], vec![silent]), None);
+    assert_eq!((finding.level, finding.rule), (Level::Warning, "no-reply"));
+    assert!(finding.evidence.contains("40 s ago"));
 }
 
 #[test]
@@ -399,18 +427,18 @@ fn a_limit_of_open_files_is_told() {
         reason: "Too many open files".into(),
         ..Event::default()
     }];
-    let hint = only(&now, None);
-    assert_eq!((hint.level, hint.rule), (Level::Trouble, "too-many-files"));
-    assert!(hint.advice.contains("ulimit -n"));
+    let finding = only(&now, None);
+    assert_eq!((finding.level, finding.rule), (Level::Trouble, "too-many-files"));
+    assert!(finding.advice.contains("ulimit -n"));
 }
 
 #[test]
 fn a_listener_without_peers_is_only_a_note_and_comes_last() {
     let mut now = reading(socket("SUB"), vec![endpoint("tcp://*:1", true)], vec![]);
-    let all = hints(&now, None);
-    assert_eq!(all.iter().map(|hint| hint.rule).collect::<Vec<_>>(), ["no-subscription", "no-peers"]);
+    let all = findings(&now, None);
+    assert_eq!(all.iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["no-subscription", "no-peers"]);
     now.process.omitted = 3;
-    assert_eq!(hints(&now, None).len(), 3);
+    assert_eq!(findings(&now, None).len(), 3);
 }
 
 /// Measures the rules: `cargo test --release -p tautline-observe -- --ignored --nocapture
@@ -435,8 +463,8 @@ fn the_cost_of_many_peers() {
                 (0..sockets).map(|id| Endpoint { socket: 5 + id, ..endpoint("tcp://*:1", true) }).collect();
             let earlier = before(&now);
             let began = std::time::Instant::now();
-            let found = hints(&now, Some(&earlier)).len();
-            println!("{count} peers of {sockets} sockets: {:?}, {found} hints", began.elapsed());
+            let found = findings(&now, Some(&earlier)).len();
+            println!("{count} peers of {sockets} sockets: {:?}, {found} findings", began.elapsed());
         }
     }
 }

@@ -1,0 +1,175 @@
+//! Which findings follow from which: the cause is told first, and its effects below it.
+
+use std::cmp::Reverse;
+
+use super::Finding;
+use super::graph::{Graph, SocketKey};
+
+/// Rules about an end that waits for another one, or loses messages because the other one does not
+/// take them.
+const WAITING: &[&str] = &["no-reply", "queue-full", "drops", "queue-grows", "hwm-too-small", "linger"];
+/// Rules about an end that does not take what has come.
+const IDLE: &[&str] = &["not-received", "not-replied"];
+/// Rules about a connection that does not come about.
+const UNREACHED: &[&str] = &["connect-failed", "handshake-failed", "no-peers"];
+/// Rules about a connection that ended.
+const GONE: &[&str] = &["lost", "unroutable", "no-peers", "peers-lost", "brief-peers"];
+
+/// Returns the place of a rule in a list of causes of the same level: the higher, the earlier.
+pub(super) fn precedence(rule: &str) -> u8 {
+    match rule {
+        "stands-still" | "ended" | "crashes" => 3,
+        rule if WAITING.contains(&rule) => 0,
+        rule if UNREACHED.contains(&rule) || GONE.contains(&rule) => 1,
+        _ => 2,
+    }
+}
+
+/// Findings that follow from a cause: at a socket, with one of these rules.
+struct Effect {
+    at: SocketKey,
+    rules: &'static [&'static str],
+}
+
+/// Puts the findings that follow from others among the effects of those.
+pub(super) fn group(graph: &Graph<'_>, all: Vec<Finding>) -> Vec<Finding> {
+    let follows: Vec<Vec<usize>> = (0..all.len()).map(|cause| followers(graph, &all, cause)).collect();
+    let mut has_cause = vec![false; all.len()];
+    for place in follows.iter().flatten() {
+        has_cause[*place] = true;
+    }
+    // First those that follow from nothing, then those that follow from each other.
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|place| (has_cause[*place], Reverse(all[*place].rank())));
+    let mut owner: Vec<Option<usize>> = vec![None; all.len()];
+    for root in order {
+        if owner[root].is_some() {
+            continue;
+        }
+        owner[root] = Some(root);
+        let mut next = follows[root].clone();
+        while let Some(place) = next.pop() {
+            if owner[place].is_none() {
+                owner[place] = Some(root);
+                next.extend(&follows[place]);
+            }
+        }
+    }
+    let mut all: Vec<Option<Finding>> = all.into_iter().map(Some).collect();
+    let roots: Vec<usize> = (0..all.len()).filter(|place| owner[*place] == Some(*place)).collect();
+    let causes = roots.into_iter().filter_map(|root| {
+        let mut cause = all[root].take()?;
+        let of_root = (0..owner.len()).filter(|place| owner[*place] == Some(root));
+        cause.effects = of_root.filter_map(|place| all[place].take()).collect();
+        cause.effects.sort_by_key(|effect| Reverse(effect.rank()));
+        // An effect that stops a program makes its cause at least as serious.
+        cause.level = cause.effects.iter().map(|effect| effect.level).fold(cause.level, Ord::max);
+        Some(cause)
+    });
+    causes.collect()
+}
+
+/// Returns the places of the findings that follow from one of them.
+fn followers(graph: &Graph<'_>, all: &[Finding], cause: usize) -> Vec<usize> {
+    let effects = effects_of(graph, &all[cause]);
+    let is_effect = |place: &usize| {
+        let finding = &all[*place];
+        let at = SocketKey { process: finding.process, socket: finding.socket };
+        let follows = |effect: &Effect| effect.at == at && effect.rules.contains(&finding.rule);
+        *place != cause && effects.iter().any(follows)
+    };
+    (0..all.len()).filter(is_effect).collect()
+}
+
+/// Returns what follows from a finding.
+fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
+    let own = SocketKey { process: cause.process, socket: cause.socket };
+    let mut effects = Vec::new();
+    let mut add = |at: SocketKey, rules: &[&'static [&'static str]]| {
+        effects.extend(rules.iter().map(|rules| Effect { at, rules }));
+    };
+    match cause.rule {
+        // All that waits for the process waits for this reason.
+        "stands-still" | "ended" | "crashes" => {
+            if cause.rule == "crashes" {
+                for process in graph.same_program(cause.process) {
+                    add(SocketKey { process, socket: 0 }, &[&["ended"]]);
+                }
+            }
+            for socket in &graph.processes[cause.process].reading.sockets {
+                let key = SocketKey { process: cause.process, socket: socket.id };
+                for other in graph.linked(key, None) {
+                    add(other, &[WAITING, GONE, UNREACHED]);
+                }
+                let bound = graph.endpoints_of(key).iter().filter(|endpoint| endpoint.bound);
+                for endpoint in bound {
+                    for other in graph.connected_to(key, endpoint) {
+                        add(other, &[UNREACHED, WAITING, GONE]);
+                    }
+                }
+                // Its former connections are gone, but its endpoints tell who waits for it.
+                let connected = graph.endpoints_of(key).iter().filter(|endpoint| !endpoint.bound);
+                for endpoint in connected {
+                    for other in graph.same_port_or_path(endpoint) {
+                        add(other.key, &[GONE, WAITING]);
+                    }
+                }
+            }
+        }
+        "not-received" | "not-replied" | "out-of-step" => {
+            add(own, &[IDLE]);
+            for other in graph.linked(own, None) {
+                add(other, &[WAITING, &["out-of-step"]]);
+            }
+        }
+        // A program that waits until it can send does not receive meanwhile.
+        "queue-full" => {
+            for socket in &graph.processes[cause.process].reading.sockets {
+                add(SocketKey { process: cause.process, socket: socket.id }, &[IDLE]);
+            }
+        }
+        "swapped" => {
+            for socket in &graph.processes[cause.process].reading.sockets {
+                let key = SocketKey { process: cause.process, socket: socket.id };
+                add(key, &[UNREACHED]);
+                for endpoint in graph.endpoints_of(key).iter().filter(|endpoint| endpoint.bound) {
+                    for other in graph.connected_to(key, endpoint) {
+                        add(other, &[UNREACHED, WAITING, &["wrong-type"]]);
+                    }
+                }
+            }
+        }
+        "wrong-type" | "wrong-endpoint" | "key-pair" | "other-namespace" | "taken-path" | "wrong-address" => {
+            add(own, &[UNREACHED, WAITING]);
+            let endpoints = graph.endpoints_of(own).to_vec();
+            for endpoint in endpoints {
+                for other in graph.same_port_or_path(endpoint) {
+                    add(other.key, &[UNREACHED]);
+                }
+            }
+            if let Some(meant) = graph.meant_place(own) {
+                add(meant.key, &[UNREACHED]);
+            }
+        }
+        "same-id" => {
+            for other in graph.linked(own, None) {
+                add(other, &[UNREACHED, GONE, WAITING]);
+            }
+            add(own, &[GONE, UNREACHED]);
+        }
+        "peers-silent" => {
+            add(own, &[GONE]);
+            for other in graph.linked(own, None) {
+                add(other, &[GONE, &["peers-silent"]]);
+            }
+        }
+        "discards" => {
+            add(own, &[IDLE]);
+            for other in graph.linked(own, None) {
+                add(other, &[WAITING]);
+            }
+        }
+        _ => {}
+    }
+    effects
+}

@@ -1,0 +1,303 @@
+//! All processes together: which sockets are linked, and where each endpoint is bound.
+
+use std::collections::HashMap;
+
+use super::text::distance;
+use super::{Observed, ProcessState};
+use crate::{Endpoint, EndpointState, Peer, Socket};
+
+/// A socket of a process: the place of the process, and the ID of the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SocketKey {
+    pub(super) process: usize,
+    pub(super) socket: u64,
+}
+
+/// An endpoint with its socket.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) key: SocketKey,
+    pub(super) socket: &'a Socket,
+    pub(super) endpoint: &'a Endpoint,
+}
+
+/// The processes and the links between them.
+pub(super) struct Graph<'a> {
+    pub(super) processes: &'a [Observed<'a>],
+    sockets: HashMap<SocketKey, &'a Socket>,
+    /// Endpoints, by socket.
+    endpoints: HashMap<SocketKey, Vec<&'a Endpoint>>,
+    /// Peers, by socket.
+    peers: HashMap<SocketKey, Vec<&'a Peer>>,
+    /// Bound endpoints, by port or path.
+    bound: HashMap<String, Vec<Place<'a>>>,
+    /// Ends of tcp connections, by local and remote address.
+    by_addresses: HashMap<(&'a str, &'a str), SocketKey>,
+    /// Places of the processes that run, by process ID.
+    running: HashMap<u32, Vec<usize>>,
+}
+
+impl<'a> Graph<'a> {
+    pub(super) fn new(processes: &'a [Observed<'a>]) -> Self {
+        let mut graph = Graph {
+            processes,
+            sockets: HashMap::new(),
+            endpoints: HashMap::new(),
+            peers: HashMap::new(),
+            bound: HashMap::new(),
+            by_addresses: HashMap::new(),
+            running: HashMap::new(),
+        };
+        for (process, observed) in processes.iter().enumerate() {
+            let reading = observed.reading;
+            if !matches!(observed.state, ProcessState::Ended { .. }) {
+                graph.running.entry(reading.process.pid).or_default().push(process);
+            }
+            for socket in &reading.sockets {
+                graph.sockets.insert(SocketKey { process, socket: socket.id }, socket);
+            }
+            for endpoint in &reading.endpoints {
+                let key = SocketKey { process, socket: endpoint.socket };
+                graph.endpoints.entry(key).or_default().push(endpoint);
+                if let (true, Some(socket)) = (endpoint.bound, graph.sockets.get(&key)) {
+                    let place = Place { key, socket, endpoint };
+                    graph.bound.entry(Address::new(endpoint).port_or_path()).or_default().push(place);
+                }
+            }
+            for peer in &reading.peers {
+                let key = SocketKey { process, socket: peer.socket };
+                graph.peers.entry(key).or_default().push(peer);
+                if peer.address.starts_with("tcp://") && !peer.local.is_empty() {
+                    graph.by_addresses.insert((&peer.local, &peer.address), key);
+                }
+            }
+        }
+        graph
+    }
+
+    /// True if the process runs.
+    pub(super) fn is_running(&self, process: usize) -> bool {
+        self.processes[process].state == ProcessState::Running
+    }
+
+    /// Returns the sockets of the processes that run, with their keys.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (SocketKey, &'a Socket)> + use<'a, '_> {
+        let processes = self.processes.iter().enumerate();
+        processes.filter(|(process, _)| self.is_running(*process)).flat_map(|(process, observed)| {
+            let sockets = observed.reading.sockets.iter().filter(|socket| !socket.monitor);
+            sockets.map(move |socket| (SocketKey { process, socket: socket.id }, socket))
+        })
+    }
+
+    pub(super) fn endpoints_of(&self, key: SocketKey) -> &[&'a Endpoint] {
+        self.endpoints.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn peers_of(&self, key: SocketKey) -> &[&'a Peer] {
+        self.peers.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the connected endpoints of the processes that run.
+    pub(super) fn connected(&self) -> impl Iterator<Item = Place<'a>> + use<'a, '_> {
+        self.sockets().flat_map(move |(key, socket)| {
+            let endpoints = self.endpoints_of(key).iter().filter(|endpoint| !endpoint.bound);
+            endpoints.map(move |endpoint| Place { key, socket, endpoint })
+        })
+    }
+
+    /// Returns all bound endpoints, also those of processes that have ended.
+    pub(super) fn all_bound(&self) -> impl Iterator<Item = Place<'a>> + use<'a, '_> {
+        self.bound.values().flatten().copied()
+    }
+
+    /// Returns the endpoints that are bound to the port or path of this one, whoever can reach them.
+    pub(super) fn same_port_or_path<'s>(
+        &'s self,
+        endpoint: &'s Endpoint,
+    ) -> impl Iterator<Item = Place<'a>> + use<'a, 's> {
+        let address = Address::new(endpoint);
+        let same = self.bound.get(&address.port_or_path()).map_or(&[][..], Vec::as_slice);
+        same.iter().copied().filter(move |place| Address::new(place.endpoint).transport == address.transport)
+    }
+
+    /// Returns the bound endpoints that a connection to `place` reaches.
+    pub(super) fn reached_from(&self, place: Place<'a>) -> impl Iterator<Item = Place<'a>> + use<'a, '_> {
+        let address = Address::new(place.endpoint);
+        self.same_port_or_path(place.endpoint).filter(move |bound| {
+            let other = Address::new(bound.endpoint);
+            self.is_same_namespace(place.key.process, bound.key.process, address.transport)
+                && (address.transport != "inproc" || place.key.process == bound.key.process)
+                && (address.is_path() || other.takes(address.host))
+        })
+    }
+
+    /// False if the namespaces of the processes keep their endpoints of this transport apart.
+    pub(super) fn is_same_namespace(&self, one: usize, other: usize, transport: &str) -> bool {
+        let (one, other) = (self.processes[one].namespaces, self.processes[other].namespaces);
+        let differ =
+            |one: Option<u64>, other: Option<u64>| one.zip(other).is_some_and(|(one, other)| one != other);
+        match transport {
+            "ipc" => !differ(one.mount, other.mount),
+            "inproc" => true,
+            _ => !differ(one.network, other.network),
+        }
+    }
+
+    /// Returns the sockets at the other ends of the connections of a socket, or of one of its peers.
+    pub(super) fn linked(&self, key: SocketKey, only: Option<u64>) -> Vec<SocketKey> {
+        let peers = self.peers_of(key).iter().filter(|peer| only.is_none_or(|only| only == peer.id));
+        let mut all: Vec<SocketKey> = peers.flat_map(|peer| self.others(key, peer)).collect();
+        all.dedup();
+        all
+    }
+
+    /// Returns the possible sockets at the other end of a connection: one for tcp.
+    pub(super) fn others(&self, key: SocketKey, peer: &Peer) -> Vec<SocketKey> {
+        if let Some(other) = self.by_addresses.get(&(&*peer.address, &*peer.local)) {
+            return vec![*other];
+        }
+        let candidates: Vec<usize> = match peer.process() {
+            Some(pid) => self.running.get(&pid).cloned().unwrap_or_default(),
+            None if peer.endpoint.starts_with("inproc://") => vec![key.process],
+            None => return Vec::new(),
+        };
+        let own = Address::of(&peer.endpoint);
+        let is_there = |other: &SocketKey| {
+            let endpoints = self.endpoints_of(*other).iter();
+            *other != key
+                && endpoints
+                    .filter(|endpoint| endpoint.bound == peer.connected_here)
+                    .any(|endpoint| Address::new(endpoint).path == own.path)
+        };
+        let sockets = candidates.into_iter().flat_map(|process| {
+            let sockets = self.processes[process].reading.sockets.iter();
+            sockets.map(move |socket| SocketKey { process, socket: socket.id })
+        });
+        sockets.filter(is_there).collect()
+    }
+
+    /// Returns the sockets that try to connect to a bound endpoint of `key`, or are connected to it.
+    pub(super) fn connected_to(&self, key: SocketKey, bound: &Endpoint) -> Vec<SocketKey> {
+        let wanted = Address::new(bound);
+        let is_there = |from: &Place<'a>| {
+            let address = Address::new(from.endpoint);
+            address.path == wanted.path
+                && self.reached_from(*from).any(|to| to.key == key && std::ptr::eq(to.endpoint, bound))
+        };
+        self.connected().filter(is_there).map(|from| from.key).collect()
+    }
+
+    /// Returns the bound endpoint that a socket without a peer was probably meant to connect to: of
+    /// a type that fits, not reached by anybody, and the most similar to its own endpoint.
+    pub(super) fn meant_place(&self, key: SocketKey) -> Option<Place<'a>> {
+        let socket = self.socket(key)?;
+        let failing = |endpoint: &&&Endpoint| !endpoint.bound && endpoint.failures > 0;
+        let own = Address::new(self.endpoints_of(key).iter().find(failing)?);
+        let idle = self.all_bound().filter(|place| {
+            let address = Address::new(place.endpoint);
+            self.is_running(place.key.process)
+                && place.key != key
+                && place.endpoint.state == EndpointState::Listening
+                && place.endpoint.accepted == 0
+                && place.socket.peers == 0
+                && address.transport == own.transport
+                && fits(&socket.type_name, &place.socket.type_name)
+                && self.is_same_namespace(key.process, place.key.process, own.transport)
+        });
+        idle.min_by_key(|place| (distance(own.path, Address::new(place.endpoint).path), place.key.socket))
+    }
+
+    pub(super) fn socket(&self, key: SocketKey) -> Option<&'a Socket> {
+        self.sockets.get(&key).copied()
+    }
+
+    /// Returns the processes of the same program.
+    pub(super) fn same_program(&self, process: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
+        let program = &self.processes[process].reading.process.program;
+        let is_same = move |other: &usize| self.processes[*other].reading.process.program == *program;
+        (0..self.processes.len()).filter(is_same)
+    }
+
+    /// Returns the program of a process, with its name: `orders.py (4711)`.
+    pub(super) fn program(&self, process: usize) -> String {
+        let reading = self.processes[process].reading;
+        format!("{} ({})", reading.process.program, reading.name())
+    }
+
+    /// Returns the time of the counters of a process.
+    pub(super) fn now(&self, process: usize) -> u64 {
+        self.processes[process].reading.process.written
+    }
+}
+
+/// The parts of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Address<'a> {
+    /// `tcp`, `ipc`, `inproc`.
+    pub(super) transport: &'a str,
+    /// Host of an address with a port; empty for a path.
+    pub(super) host: &'a str,
+    /// Port, or path.
+    pub(super) path: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// Returns the address of an endpoint: the resolved one, if there is one.
+    pub(super) fn new(endpoint: &'a Endpoint) -> Self {
+        Address::of(if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name })
+    }
+
+    pub(super) fn of(text: &'a str) -> Self {
+        let (transport, rest) = text.split_once("://").unwrap_or(("", text));
+        if matches!(transport, "ipc" | "inproc" | "") {
+            return Address { transport, host: "", path: rest };
+        }
+        // A connecting address may begin with the local one: `tcp://local:port;host:port`.
+        let rest = rest.rsplit_once(';').map_or(rest, |(_, rest)| rest);
+        let rest = rest.split_once('/').map_or(rest, |(rest, _)| rest);
+        let (host, path) = rest.rsplit_once(':').unwrap_or((rest, ""));
+        Address { transport, host, path }
+    }
+
+    fn is_path(&self) -> bool {
+        self.host.is_empty()
+    }
+
+    fn port_or_path(&self) -> String {
+        self.path.to_owned()
+    }
+
+    /// True if a listener on this address takes connections to `host` on the same machine.
+    fn takes(&self, host: &str) -> bool {
+        let plain = |host: &'a str| host.trim_start_matches('[').trim_end_matches(']');
+        let own = plain(self.host);
+        let any = matches!(own, "*" | "0.0.0.0" | "::" | "");
+        let loopback = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "[::1]" | "::1");
+        any || own == host.trim_start_matches('[').trim_end_matches(']') || (loopback(own) && loopback(host))
+    }
+}
+
+/// True if sockets of these types can exchange messages, as ZeroMQ's RFCs define.
+pub(super) fn fits(one: &str, other: &str) -> bool {
+    let peers: &[&str] = match one {
+        "REQ" => &["REP", "ROUTER"],
+        "REP" => &["REQ", "DEALER"],
+        "DEALER" => &["REP", "DEALER", "ROUTER"],
+        "ROUTER" => &["REQ", "DEALER", "ROUTER"],
+        "PUB" | "XPUB" => &["SUB", "XSUB"],
+        "SUB" | "XSUB" => &["PUB", "XPUB"],
+        "PUSH" => &["PULL"],
+        "PULL" => &["PUSH"],
+        "PAIR" => &["PAIR"],
+        "SERVER" => &["CLIENT"],
+        "CLIENT" => &["SERVER"],
+        "RADIO" => &["DISH"],
+        "DISH" => &["RADIO"],
+        "GATHER" => &["SCATTER"],
+        "SCATTER" => &["GATHER"],
+        "CHANNEL" => &["CHANNEL"],
+        "PEER" => &["PEER"],
+        _ => &[],
+    };
+    peers.contains(&other)
+}

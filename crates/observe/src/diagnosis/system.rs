@@ -1,0 +1,47 @@
+//! Rules about several processes together.
+
+mod crashes;
+mod identity;
+mod silence;
+mod topics;
+mod wiring;
+
+use super::Finding;
+use super::Level;
+use super::graph::{Graph, SocketKey};
+
+/// Returns the faults that only the counters of several processes show.
+pub(super) fn findings(graph: &Graph<'_>) -> Vec<Finding> {
+    let rules = [
+        crashes::crashes,
+        crashes::ended,
+        wiring::swapped_proxy,
+        wiring::wrong_type,
+        wiring::other_namespace,
+        wiring::taken_path,
+        wiring::wrong_endpoint,
+        identity::same_id,
+        identity::not_bound,
+        topics::unmatched,
+        silence::silent_peers,
+        silence::lost_peers,
+        silence::brief_peers,
+    ];
+    rules.iter().flat_map(|rule| rule(graph)).collect()
+}
+
+fn finding(at: SocketKey, level: Level, rule: &'static str, weight: u64) -> Finding {
+    Finding {
+        level,
+        rule,
+        process: at.process,
+        socket: at.socket,
+        peer: None,
+        what: String::new(),
+        evidence: String::new(),
+        advice: String::new(),
+        next: String::new(),
+        weight,
+        effects: Vec::new(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Subscriptions that no published topic matches.
+
+use super::finding;
+use crate::diagnosis::graph::{Graph, SocketKey};
+use crate::diagnosis::text::{distance, topic_name};
+use crate::diagnosis::{Finding, Level};
+use crate::{PeerState, Topic};
+
+/// Most changed bytes between a subscription and a topic that it was probably meant for.
+const SIMILAR: usize = 2;
+/// Most topics that a finding names.
+const NAMED: usize = 3;
+/// Microseconds that a publisher may need before its first message.
+const PATIENCE: u64 = 3_000_000;
+
+/// Subscribers that get nothing, because their publishers publish other topics only.
+pub(super) fn unmatched(graph: &Graph<'_>) -> Vec<Finding> {
+    let subscribers = graph.sockets().filter(|(_, socket)| {
+        matches!(&*socket.type_name, "SUB" | "XSUB") && socket.messages_in == 0 && socket.peers > 0
+    });
+    subscribers.filter_map(|(key, _)| of_subscriber(graph, key)).collect()
+}
+
+fn of_subscriber(graph: &Graph<'_>, key: SocketKey) -> Option<Finding> {
+    let socket = graph.socket(key)?;
+    let reading = graph.processes[key.process].reading;
+    let wanted: Vec<&Topic> = reading.topics_of(key.socket).filter(|topic| !topic.published).collect();
+    // Others may match, if only some are known.
+    if wanted.is_empty() || (wanted.len() as u64) < socket.subscriptions {
+        return None;
+    }
+    let now = graph.now(key.process);
+    let connected = graph
+        .peers_of(key)
+        .iter()
+        .filter(|peer| peer.state == PeerState::Connected && now.saturating_sub(peer.since) >= PATIENCE);
+    let publishers: Vec<SocketKey> = connected.flat_map(|peer| graph.others(key, peer)).collect();
+    let published = publishers.iter().flat_map(|publisher| {
+        let topics = graph.processes[publisher.process].reading.topics_of(publisher.socket);
+        topics.filter(|topic| topic.published).map(move |topic| (*publisher, topic))
+    });
+    let published: Vec<(SocketKey, &Topic)> = published.collect();
+    if published.is_empty() {
+        return None;
+    }
+    let matches = |wanted: &Topic, topic: &Topic| topic.prefix.starts_with(&wanted.prefix);
+    if published.iter().any(|(_, topic)| wanted.iter().any(|wanted| matches(wanted, topic))) {
+        return None;
+    }
+    let similar = wanted.iter().flat_map(|wanted| published.iter().map(move |there| (*wanted, *there)));
+    let similar = similar.map(|(wanted, there)| (difference(&wanted.prefix, &there.1.prefix), wanted, there));
+    let (changes, closest, (publisher, topic)) = similar.min_by_key(|(changes, ..)| *changes)?;
+    let at = graph.program(publisher.process);
+    let type_name = &graph.socket(publisher)?.type_name;
+    let names: Vec<String> =
+        published.iter().take(NAMED).map(|(_, topic)| topic_name(&topic.prefix)).collect();
+    let seconds = now.saturating_sub(socket.since) / 1_000_000;
+    let is_typo = changes <= SIMILAR && changes < closest.prefix.len();
+    let (level, advice) = if is_typo {
+        (
+            Level::Trouble,
+            format!("Correct the subscription or the topic: {} is similar.", topic_name(&topic.prefix)),
+        )
+    } else {
+        (Level::Note, "If messages should arrive, compare the subscription with the topics.".to_owned())
+    };
+    Some(Finding {
+        what: format!(
+            "Nobody publishes {}, to which {} subscribes: {type_name} of {at} publishes {}",
+            topic_name(&closest.prefix),
+            socket.type_name,
+            if is_typo { topic_name(&topic.prefix) } else { names.join(", ") }
+        ),
+        evidence: format!(
+            "no message received in {seconds} s; seen topics of its publishers: {}",
+            names.join(", ")
+        ),
+        advice,
+        next: format!("taut tap {}/{}", graph.processes[publisher.process].reading.name(), publisher.socket),
+        ..finding(key, level, "topic-unmatched", seconds)
+    })
+}
+
+/// Returns the number of changed bytes that make the subscription match the topic. A subscription
+/// is a prefix, so the end of the topic does not count.
+fn difference(prefix: &[u8], topic: &[u8]) -> usize {
+    let lengths = prefix.len().saturating_sub(SIMILAR)..=prefix.len() + SIMILAR;
+    let cut = lengths.map(|length| &topic[..length.min(topic.len())]);
+    let same_case =
+        distance(prefix.to_ascii_lowercase(), topic[..prefix.len().min(topic.len())].to_ascii_lowercase());
+    cut.map(|cut| distance(prefix, cut)).min().unwrap_or(usize::MAX).min(same_case + 1)
+}

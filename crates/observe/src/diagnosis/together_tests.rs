@@ -1,0 +1,337 @@
+//! Tests of the rules about several processes.
+
+use super::*;
+use crate::{
+    Context, Endpoint, EndpointState, Options, Peer, PeerState, Process, Socket, Topic, event_text,
+    event_text::errno,
+};
+
+const SECOND: u64 = 1_000_000;
+const NOW: u64 = 1_000 * SECOND;
+
+/// A process with one context.
+fn process(pid: u32, program: &str) -> Reading {
+    let process = Process { pid, program: program.into(), written: NOW, ..Process::default() };
+    Reading { process, contexts: vec![Context { id: 1, ..Context::default() }], ..Reading::default() }
+}
+
+fn add_socket<'a>(reading: &'a mut Reading, id: u64, type_name: &str) -> &'a mut Socket {
+    reading.sockets.push(Socket {
+        id,
+        context: 1,
+        type_name: type_name.into(),
+        since: NOW - 60 * SECOND,
+        linger_ms: -1,
+        ..Socket::default()
+    });
+    reading.sockets.last_mut().unwrap()
+}
+
+fn add_bound<'a>(reading: &'a mut Reading, socket: u64, name: &str) -> &'a mut Endpoint {
+    reading.endpoints.push(Endpoint {
+        socket,
+        bound: true,
+        name: name.into(),
+        given: name.into(),
+        state: EndpointState::Listening,
+        ..Endpoint::default()
+    });
+    reading.endpoints.last_mut().unwrap()
+}
+
+/// An endpoint to which no connection comes about.
+fn add_failing<'a>(reading: &'a mut Reading, socket: u64, name: &str, event: u32) -> &'a mut Endpoint {
+    reading.endpoints.push(Endpoint {
+        socket,
+        name: name.into(),
+        given: name.into(),
+        state: EndpointState::Waiting,
+        failures: 9,
+        failing_since: NOW - 12 * SECOND,
+        failed_by: event,
+        error: if event == event_text::CONNECT_FAILED { errno::REFUSED } else { 0x2000_0000 },
+        reason: "it fails".into(),
+        ..Endpoint::default()
+    });
+    reading.endpoints.last_mut().unwrap()
+}
+
+/// A tcp connection between two sockets: `(process, socket)`. The second one is bound.
+fn link(one: (&mut Reading, u64), other: (&mut Reading, u64), port: u16) {
+    let (local, remote) = (format!("tcp://127.0.0.1:4{port}"), format!("tcp://127.0.0.1:{port}"));
+    let peer = |socket, local: &str, address: &str| Peer {
+        socket,
+        id: port.into(),
+        state: PeerState::Connected,
+        since: NOW - 30 * SECOND,
+        local: local.into(),
+        address: address.into(),
+        limit_in: 1000,
+        limit_out: 1000,
+        ..Peer::default()
+    };
+    one.0.peers.push(peer(one.1, &local, &remote));
+    other.0.peers.push(peer(other.1, &remote, &local));
+    one.0.sockets.iter_mut().find(|socket| socket.id == one.1).unwrap().peers += 1;
+    other.0.sockets.iter_mut().find(|socket| socket.id == other.1).unwrap().peers += 1;
+}
+
+/// Returns the findings, and checks that the first one is of this rule at this process.
+fn first_is(processes: &[Observed<'_>], rule: &str, process: usize) -> Vec<Finding> {
+    let all = diagnose(processes);
+    assert_eq!((all[0].rule, all[0].process), (rule, process), "{all:#?}");
+    all
+}
+
+fn running(readings: &[Reading]) -> Vec<Observed<'_>> {
+    readings.iter().map(Observed::new).collect()
+}
+
+fn rules_of(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn a_socket_of_the_wrong_type_is_told_with_the_one_that_was_meant() {
+    let (mut server, mut news, mut reader) =
+        (process(1, "server.py"), process(2, "news.py"), process(3, "reader.py"));
+    add_socket(&mut server, 1, "REP");
+    let at = add_bound(&mut server, 1, "tcp://0.0.0.0:6072");
+    (at.failures, at.failed_by, at.failing_since) = (9, 0x2000, NOW - 5 * SECOND);
+    add_socket(&mut news, 1, "PUB");
+    add_bound(&mut news, 1, "tcp://127.0.0.1:6073");
+    add_socket(&mut reader, 4, "SUB").subscriptions = 1;
+    add_failing(&mut reader, 4, "tcp://127.0.0.1:6072", 0x2000);
+    let readings = [server, news, reader];
+    let all = first_is(&running(&readings), "wrong-type", 2);
+    assert_eq!(all[0].what, "SUB connects to tcp://127.0.0.1:6072, but REP of server.py (1) listens there");
+    assert!(all[0].evidence.contains("SUB can talk to PUB or XPUB only"), "{}", all[0]);
+    assert!(
+        all[0].advice.contains("Perhaps tcp://127.0.0.1:6073 was meant: PUB of news.py (2)"),
+        "{}",
+        all[0]
+    );
+    assert_eq!(all[0].next, "taut ping tcp://127.0.0.1:6072");
+    // The refused handshakes at the REP, and the PUB without a peer, follow from it.
+    let mut effects = rules_of(&all[0].effects);
+    effects.sort_unstable();
+    assert_eq!((all.len(), &effects[..]), (1, &["handshake-failed", "handshake-failed", "no-peers"][..]));
+}
+
+#[test]
+fn the_type_that_an_unobserved_peer_announced_is_enough() {
+    let mut reader = process(3, "reader.py");
+    add_socket(&mut reader, 4, "SUB").subscriptions = 1;
+    add_failing(&mut reader, 4, "tcp://127.0.0.1:6072", 0x2000).peer_type = "REP".into();
+    let readings = [reader];
+    let all = first_is(&running(&readings), "wrong-type", 0);
+    assert_eq!(all[0].what, "SUB connects to tcp://127.0.0.1:6072, but REP listens there");
+}
+
+#[test]
+fn a_proxy_that_is_wired_backwards_is_told_once() {
+    let (mut proxy, mut news, mut reader) =
+        (process(1, "proxy"), process(2, "news.py"), process(3, "reader.py"));
+    add_socket(&mut proxy, 1, "XSUB");
+    add_bound(&mut proxy, 1, "tcp://127.0.0.1:6001");
+    add_socket(&mut proxy, 2, "XPUB");
+    add_bound(&mut proxy, 2, "tcp://127.0.0.1:6002");
+    add_socket(&mut news, 1, "PUB");
+    add_failing(&mut news, 1, "tcp://127.0.0.1:6002", 0x2000);
+    add_socket(&mut reader, 1, "SUB").subscriptions = 1;
+    add_failing(&mut reader, 1, "tcp://127.0.0.1:6001", 0x2000);
+    let readings = [proxy, news, reader];
+    let all = first_is(&running(&readings), "swapped", 0);
+    assert!(all[0].what.starts_with("The two sides of proxy (1) are swapped: "), "{}", all[0]);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    assert!(rules_of(&all[0].effects).contains(&"wrong-type"));
+}
+
+#[test]
+fn an_endpoint_in_another_namespace_is_told() {
+    for (name, space) in [("ipc:///run/orders.ipc", "mount"), ("tcp://127.0.0.1:6001", "network")] {
+        let (mut server, mut client) = (process(1, "server.py"), process(2, "client.py"));
+        add_socket(&mut server, 1, "REP");
+        add_bound(&mut server, 1, name);
+        add_socket(&mut client, 1, "REQ");
+        add_failing(&mut client, 1, name, event_text::CONNECT_FAILED).error = errno::NO_ENTRY;
+        let readings = [server, client];
+        let mut observed = running(&readings);
+        observed[0].namespaces = Namespaces { mount: Some(1), network: Some(2) };
+        observed[1].namespaces = Namespaces { mount: Some(3), network: Some(4) };
+        let all = first_is(&observed, "other-namespace", 1);
+        assert!(all[0].what.ends_with(&format!("is bound there in another {space} namespace")), "{}", all[0]);
+        assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
+        // In the same namespace, it is an ordinary failure.
+        observed[1].namespaces = observed[0].namespaces;
+        assert_eq!(diagnose(&observed)[0].rule, "connect-failed");
+    }
+}
+
+#[test]
+fn a_waiting_socket_at_another_port_is_told() {
+    let (mut server, mut client) = (process(1, "work.py"), process(2, "client"));
+    add_socket(&mut server, 1, "PULL");
+    add_bound(&mut server, 1, "tcp://127.0.0.1:6052");
+    add_socket(&mut client, 1, "PUSH");
+    add_failing(&mut client, 1, "tcp://127.0.0.1:6051", event_text::CONNECT_FAILED);
+    let readings = [server, client];
+    let all = first_is(&running(&readings), "wrong-endpoint", 1);
+    assert_eq!(
+        all[0].what,
+        "PUSH connects to tcp://127.0.0.1:6051, where nobody listens; PULL of work.py (1) listens at tcp://127.0.0.1:6052"
+    );
+    assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_told() {
+    let (mut server, mut client) = (process(1, "server"), process(2, "client"));
+    add_socket(&mut server, 1, "REP");
+    add_bound(&mut server, 1, "tcp://127.0.0.2:6001");
+    add_socket(&mut client, 1, "REQ");
+    let to = add_failing(&mut client, 1, "tcp://orders:6001", event_text::CONNECT_FAILED);
+    to.resolved = "tcp://127.0.0.3:6001".into();
+    let readings = [server, client];
+    let all = first_is(&running(&readings), "wrong-address", 1);
+    assert!(
+        all[0].what.starts_with("The name `orders` resolves to 127.0.0.3, where nobody listens"),
+        "{}",
+        all[0]
+    );
+}
+
+#[test]
+fn a_topic_that_nobody_publishes_is_told_with_the_similar_one() {
+    let (mut news, mut reader) = (process(1, "news.py"), process(2, "reader.js"));
+    add_socket(&mut news, 1, "PUB");
+    add_socket(&mut reader, 1, "SUB").subscriptions = 1;
+    link((&mut reader, 1), (&mut news, 1), 6001);
+    let topic =
+        |published, prefix: &str| Topic { socket: 1, published, prefix: prefix.into(), ..Topic::default() };
+    news.topics = vec![topic(true, "market.trades.7"), topic(true, "weather")];
+    reader.topics = vec![topic(false, "market.trade.")];
+    let mut readings = [news, reader];
+    let all = first_is(&running(&readings), "topic-unmatched", 1);
+    assert_eq!(all[0].level, Level::Trouble);
+    assert!(
+        all[0]
+            .what
+            .starts_with("Nobody publishes `market.trade.`, to which SUB subscribes: PUB of news.py (1)"),
+        "{}",
+        all[0]
+    );
+    // A topic that may come later is only worth a note.
+    readings[1].topics = vec![topic(false, "alarm")];
+    assert_eq!(first_is(&running(&readings), "topic-unmatched", 1)[0].level, Level::Note);
+    readings[1].topics = vec![topic(false, "market.")];
+    assert_eq!(diagnose(&running(&readings)), []);
+    // With the case of the letters, another topic is meant.
+    readings[1].topics = vec![topic(false, "Weather")];
+    assert_eq!(first_is(&running(&readings), "topic-unmatched", 1)[0].level, Level::Trouble);
+}
+
+#[test]
+fn peers_with_the_same_routing_id_are_told() {
+    let mut router = process(1, "broker");
+    let socket = add_socket(&mut router, 1, "ROUTER");
+    (socket.duplicates, socket.duplicate_id) = (5, b"till".to_vec());
+    add_bound(&mut router, 1, "tcp://127.0.0.1:6001");
+    let till = |pid| {
+        let mut till = process(pid, "till.py");
+        add_socket(&mut till, 1, "DEALER").routing_id = b"till".to_vec();
+        let to = add_failing(&mut till, 1, "tcp://127.0.0.1:6001", 0);
+        (to.failures, to.state) = (0, EndpointState::Connected);
+        till
+    };
+    let readings = [router, till(2), till(3)];
+    let all = first_is(&running(&readings), "same-id", 0);
+    assert_eq!(all[0].what, "2 peers of ROUTER have the same routing id `till`: till.py (2), till.py (3)");
+}
+
+#[test]
+fn a_stopped_process_explains_what_waits_for_it() {
+    let (mut sender, mut middle, mut last) = (process(1, "a"), process(2, "b"), process(3, "c"));
+    add_socket(&mut sender, 1, "PUSH");
+    add_socket(&mut middle, 1, "PULL");
+    add_socket(&mut middle, 2, "PUSH");
+    add_socket(&mut last, 1, "PULL");
+    link((&mut sender, 1), (&mut middle, 1), 6001);
+    link((&mut middle, 2), (&mut last, 1), 6002);
+    for reading in [&mut sender, &mut middle] {
+        for peer in
+            reading.peers.iter_mut().filter(|peer| peer.address.ends_with(":6001") || peer.socket == 2)
+        {
+            (peer.full_since, peer.queued_out) = (NOW - 20 * SECOND, 1000);
+        }
+    }
+    let inner = middle.peers.iter_mut().find(|peer| peer.socket == 1).unwrap();
+    (inner.full_since, inner.queued_out) = (0, 0);
+    (inner.queued_in, inner.messages_in) = (1000, 5000);
+    (inner.idle_since, inner.full_in_since) = (NOW - 20 * SECOND, NOW - 19 * SECOND);
+    let mut readings = [sender, middle, last];
+    let before = readings.clone().map(|mut before| {
+        before.process.written -= 3 * SECOND;
+        before
+    });
+    let observed = |readings: &'static [Reading; 3], before: &'static [Reading; 3]| {
+        let both = readings.iter().zip(before);
+        both.map(|(now, before)| Observed { before: Some(before), ..Observed::new(now) }).collect::<Vec<_>>()
+    };
+    // Without the stopped process, the middle one is told to be slow.
+    readings[2].process.written = NOW;
+    let readings: &'static [Reading; 3] = Box::leak(Box::new(readings));
+    let before: &'static [Reading; 3] = Box::leak(Box::new(before));
+    let mut all = observed(readings, before);
+    all[2].state = ProcessState::StandsStill { seconds: 20, state: Some('T') };
+    let found = first_is(&all, "stands-still", 2);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let mut effects = rules_of(&found[0].effects);
+    effects.sort_unstable();
+    assert_eq!(effects, ["not-received", "queue-full", "queue-full"]);
+}
+
+#[test]
+fn a_program_that_crashes_again_and_again_is_told_at_the_running_one() {
+    let mut broker = process(1, "broker");
+    add_socket(&mut broker, 1, "ROUTER");
+    add_bound(&mut broker, 1, "tcp://127.0.0.1:6001");
+    let mut last = process(4, "worker.py");
+    last.process.since = NOW;
+    let readings = [broker, process(2, "worker.py"), process(3, "worker.py"), last];
+    let mut all = running(&readings);
+    let ended = |seconds, cause| ProcessState::Ended { seconds, cause };
+    all[1].state = ended(9, None);
+    all[2].state = ended(1, Some(EndCause::Killed(11)));
+    let found = first_is(&all, "crashes", 3);
+    assert_eq!(found[0].what, "worker.py crashed 2 times in 9 s, and runs again");
+    assert_eq!(found[0].evidence, "the last time 1 s ago");
+    assert_eq!(rules_of(&found[0].effects), ["ended", "ended"]);
+    // One that ended once and runs again is a note.
+    all[1].state = ended(9, Some(EndCause::Killed(15)));
+    let found = diagnose(&all);
+    assert!(found.iter().all(|finding| finding.level == Level::Note), "{found:#?}");
+    assert!(
+        found.iter().any(|finding| finding.evidence.ends_with("; worker.py (4) runs since")),
+        "{found:#?}"
+    );
+    // One that does not run again is news, unless somebody asked it to end.
+    all.remove(3);
+    assert_eq!((diagnose(&all)[0].rule, diagnose(&all)[0].level), ("ended", Level::Warning));
+    all[2].state = ended(1, Some(EndCause::Exited(0)));
+    assert_eq!(diagnose(&all)[0].level, Level::Note);
+}
+
+#[test]
+fn keys_that_do_not_belong_together_explain_the_refused_handshakes() {
+    let (mut server, mut client) = (process(1, "vault"), process(2, "client"));
+    add_socket(&mut server, 1, "REP").mechanism = "CURVE".into();
+    let at = add_bound(&mut server, 1, "tcp://127.0.0.1:6001");
+    (at.failures, at.failed_by, at.failing_since) = (9, 0x2000, NOW - 5 * SECOND);
+    let socket = add_socket(&mut client, 1, "REQ");
+    (socket.mechanism, socket.options) = ("CURVE".into(), Options::KEY_PAIR_MISMATCH);
+    add_failing(&mut client, 1, "tcp://127.0.0.1:6001", 0x800);
+    let readings = [server, client];
+    let all = first_is(&running(&readings), "key-pair", 1);
+    assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
+}
