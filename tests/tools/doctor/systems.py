@@ -1,7 +1,8 @@
 """The ten systems: their programs, their faults, and the expected findings.
 
 A system is a list of roles in their start order. A role has arguments for the healthy system and for the broken system. `None` means
-that the role is not started. C programs are compiled. SECRET, PUBLIC and OTHER-PUBLIC stand for keys that each run generates.
+that the role is not started. C programs are compiled. SECRET, PUBLIC, OTHER-SECRET and OTHER-PUBLIC stand for keys that each run
+generates, PLACE for the folder of the run, `PID ROLE` for a process number, and `PROGRAM NAME` for the path of a compiled program.
 """
 
 import signal
@@ -17,6 +18,16 @@ class Role:
     broken: list | None
     # Limit of open files in the broken system. 0 is no limit.
     files: int = 0
+    # File of the program. Empty if the role has its name.
+    program: str = ""
+    # False for a program without ZeroMQ.
+    observed: bool = True
+    # Folder that a private mount namespace replaces with an empty one, in the broken system.
+    hides: str = ""
+
+    @property
+    def file(self):
+        return self.program or self.name
 
 
 @dataclass
