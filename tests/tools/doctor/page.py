@@ -3,14 +3,29 @@
 import platform
 from pathlib import Path
 
+from causes import CAUSES, HEALTHY, NOT_YET
 from systems import SYSTEMS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/results/doctor.md"
 
 
+def score(found):
+    """Returns the result for the systems of causes.py that have run."""
+    causes = [found[f"cause {system.name}"] for system in CAUSES if f"cause {system.name}" in found]
+    alarms = [found[f"healthy {system.name}"] for system in HEALTHY if f"healthy {system.name}" in found]
+    named = sum(cause["named"] for cause in causes)
+    return f"{named} of {len(causes)} causes named first, {sum(map(bool, alarms))} false alarms in {len(alarms)} healthy busy systems"
+
+
 def write(found):
-    """Writes the page. `found` maps `found NAME` to the finding of a broken system, and `outside NAME` to its differences from outside."""
-    if any(f"found {system.name}" not in found for system in SYSTEMS):
+    """Writes the page. `found` maps `found NAME` and `cause NAME` to the finding of a broken system, `healthy NAME` to a false alarm, and
+    `outside NAME` to its differences from outside."""
+    expected = {
+        *(f"found {system.name}" for system in SYSTEMS),
+        *(f"cause {system.name}" for system in CAUSES),
+        *(f"healthy {system.name}" for system in HEALTHY),
+    }
+    if not expected <= found.keys():
         return
     text = [
         "# Broken systems and `taut doctor`",
@@ -45,4 +60,50 @@ def write(found):
         "",
         f"`taut doctor` names {len(SYSTEMS)} of {len(SYSTEMS)} causes. The view from outside shows {sum(system.enough for system in SYSTEMS)} of them.",
     ]
+    text += more_systems(found)
     PAGE.write_text("\n".join(text) + "\n")
+
+
+def more_systems(found):
+    """Returns the tables of the systems of causes.py."""
+    text = [
+        "",
+        "## Eighteen more systems",
+        "",
+        "These systems were designed before the rules for their faults. `taut doctor` runs with its default options.",
+        "It names a cause if its first finding is a warning or trouble, is about the program and the socket at fault, and has the facts",
+        "for a repair. Two consecutive runs must agree; *run* is the number of the first of them after the fault occurred.",
+        "The same systems without their faults have neither warnings nor trouble.",
+        "",
+        f"**{score(found)}.**",
+        "",
+        "| fault | cause named first? | run | found in | first finding |",
+        "|---|---|--:|---|---|",
+    ]
+    for system in CAUSES:
+        cause = found[f"cause {system.name}"]
+        place, words = finding(cause["first"])
+        named, run = ("yes", cause["run"]) if cause["named"] else ("**not named**", "")
+        text.append(f"| {system.about} | {named} | {run} | {place} | {words} |")
+    text += [
+        "",
+        "Six busy systems are healthy, so each warning or trouble is a false alarm:",
+        "",
+        "| system | false alarm | in | first finding |",
+        "|---|---|---|---|",
+    ]
+    for system in HEALTHY:
+        alarm = found[f"healthy {system.name}"]
+        place, words = finding(alarm) if alarm else ("", "")
+        text.append(f"| {system.about} | {'**yes**' if alarm else 'no'} | {place} | {words} |")
+    if NOT_YET:
+        text += ["", "The wrong answers have these reasons:", "", "| system | missing |", "|---|---|"]
+        text += [f"| {system.about} | {NOT_YET[system.name]} |" for system in (*CAUSES, *HEALTHY) if system.name in NOT_YET]
+    return text
+
+
+def finding(hint):
+    """Returns the place and the words of a finding, for a table."""
+    if not hint:
+        return "", "nothing"
+    return f"`{hint['role']}`", f"{hint['level']}: **{hint['what']}**<br>{hint['evidence']}<br>{hint['advice']}".replace("|", "\\|")

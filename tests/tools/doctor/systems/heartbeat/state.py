@@ -1,0 +1,7 @@
+"""Answers the questions of its clients."""
+import zmq
+
+router = zmq.Context.instance().socket(zmq.ROUTER)
+router.bind("tcp://127.0.0.1:5625")
+while True:
+    router.send_multipart(router.recv_multipart())
