@@ -1,7 +1,7 @@
 //! `taut show`: prints a process or one of its sockets.
 
 use tautline_observe::{
-    Endpoint, EndpointState, Event, Loans, Options, Peer, Reading, Route, Socket, SocketState,
+    Context, Endpoint, EndpointState, Event, Loans, Options, Peer, Reading, Route, Socket, SocketState, Topic,
 };
 
 use super::metrics::has_loans;
@@ -17,10 +17,14 @@ const SOME: usize = 10;
 /// Maximum number of events per socket.
 const EVENTS: usize = 20;
 
+/// A queue that has grown or waited for less than this time, in microseconds, is not mentioned.
+const NOTABLE: u64 = 2_000_000;
+
 /// Columns of the table of peers.
 const PEERS: &[Column] = &[
     Column("PEER", Side::Right),
     Column("STATE", Side::Left),
+    Column("TYPE", Side::Left),
     Column("ADDRESS", Side::Left),
     Column("OUT", Side::Right),
     Column("IN", Side::Right),
@@ -104,6 +108,7 @@ fn describe(seen: &ProcessSnapshot, only: Option<u64>, now: u64) -> String {
                 span(context.terminating, now)
             );
         }
+        text += &closed(context, now);
         text.push('\n');
     }
     if only.is_none() && has_loans(reading) {
@@ -159,13 +164,21 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
         count(socket.queued_in)
     );
     let losses = [
-        (socket.dropped, "dropped at the high-water mark"),
-        (socket.unroutable, "for unknown peers"),
-        (socket.lost, "lost with disconnected peers"),
-        (socket.reconnects, "reconnects"),
-        (socket.failed_connects, "failed connects"),
-        (socket.failed_handshakes, "failed handshakes"),
-        (socket.names_away, "failed lookups of names"),
+        (socket.dropped, "dropped at the high-water mark".to_owned()),
+        (socket.unroutable, "for unknown peers".to_owned()),
+        (socket.unmatched, format!("without a subscriber{}", example(&socket.unmatched_topic))),
+        (socket.discarded, format!("discarded ({})", socket.discarded_by)),
+        (socket.lost, "lost with disconnected peers".to_owned()),
+        (socket.discarded_unsent, "discarded unsent".to_owned()),
+        (socket.duplicates, format!("refused duplicates of a routing id{}", example(&socket.duplicate_id))),
+        (socket.taken_over, format!("routing ids taken over{}", example(&socket.duplicate_id))),
+        (socket.reconnects, "reconnects".to_owned()),
+        (socket.lost_silent, "connections lost because the peer was silent".to_owned()),
+        (socket.lost_closed, "connections closed by the peer".to_owned()),
+        (socket.brief, "brief connections".to_owned()),
+        (socket.failed_connects, "failed connects".to_owned()),
+        (socket.failed_handshakes, "failed handshakes".to_owned()),
+        (socket.names_away, "failed lookups of names".to_owned()),
     ];
     let losses: Vec<String> = losses
         .iter()
@@ -177,6 +190,15 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     }
     if whole {
         text += &format!("  {}\n", settings(socket));
+    }
+    for (published, what) in [(false, "subscribed to"), (true, "published lately")] {
+        let of_kind = by.reading.topics_of(socket.id).filter(|topic| topic.published == published);
+        let topics: Vec<String> = of_kind.map(topic).collect();
+        if !topics.is_empty() {
+            let more = (socket.subscriptions as usize).saturating_sub(topics.len());
+            let more = if published || more == 0 { String::new() } else { format!(" and {more} more") };
+            text += &format!("  {what} {}{more}\n", topics.join(", "));
+        }
     }
     for endpoint in endpoints {
         text += &format!("  {}\n", describe_endpoint(endpoint, now));
@@ -199,6 +221,41 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
             &format!("  and {} more: taut show {}/{}\n", peers.len() - shown, by.reading.name(), socket.id);
     }
     text
+}
+
+/// Describes the closed sockets of a context.
+fn closed(context: &Context, now: u64) -> String {
+    if context.closed_sockets == 0 {
+        return String::new();
+    }
+    let mut text = format!(", {}", many(context.closed_sockets as usize, "closed socket"));
+    if context.closed_discarding > 0 {
+        text += &format!(
+            "\n  {} of them discarded {} unsent, the last {} ago: {} {}, {}",
+            count(context.closed_discarding),
+            many(context.closed_discarded as usize, "message"),
+            span(context.closed_last, now),
+            escaped(context.closed_type.as_bytes()),
+            escaped(context.closed_endpoint.as_bytes()),
+            linger(context.closed_linger_ms),
+        );
+    }
+    text
+}
+
+/// Returns a text in parentheses, empty for an empty text.
+fn example(text: &[u8]) -> String {
+    if text.is_empty() { String::new() } else { format!(" (such as \"{}\")", escaped(text)) }
+}
+
+/// Returns a topic in quotation marks.
+fn topic(topic: &Topic) -> String {
+    let more = if topic.length > topic.prefix.len() as u64 { "..." } else { "" };
+    format!("\"{}{more}\"", escaped(&topic.prefix))
+}
+
+fn linger(ms: i64) -> String {
+    if ms < 0 { "unlimited linger".to_owned() } else { format!("linger {ms} ms") }
 }
 
 /// Describes the route between this socket and NATS, which `taut bridge` has.
@@ -264,13 +321,15 @@ fn settings(socket: &Socket) -> String {
     let limit = |hwm: u64| if hwm == 0 { "none".to_owned() } else { hwm.to_string() };
     let mut all = vec![
         format!("high-water marks {} out, {} in", limit(socket.send_hwm), limit(socket.receive_hwm)),
-        match socket.linger_ms {
-            ..0 => "unlimited linger".to_owned(),
-            linger => format!("linger {linger} ms"),
-        },
+        linger(socket.linger_ms),
     ];
     if socket.heartbeat_ms > 0 {
-        all.push(format!("heartbeat {} ms", socket.heartbeat_ms));
+        let ttl = match socket.heartbeat_ttl_ms {
+            0 => String::new(),
+            ttl => format!(", time to live {ttl} ms"),
+        };
+        let timeout = socket.heartbeat_timeout_ms;
+        all.push(format!("heartbeat {} ms (timeout {timeout} ms{ttl})", socket.heartbeat_ms));
     }
     if socket.type_name.ends_with("SUB") {
         all.push(many(socket.subscriptions as usize, "subscription"));
@@ -281,6 +340,7 @@ fn settings(socket: &Socket) -> String {
         (Options::ROUTER_MANDATORY, "ROUTER_MANDATORY"),
         (Options::XPUB_NODROP, "XPUB_NODROP"),
         (Options::REQ_RELAXED, "REQ_RELAXED"),
+        (Options::KEY_PAIR_MISMATCH, "the CURVE public key does not belong to the secret key"),
     ];
     all.extend(names.iter().filter(|(bit, _)| socket.options & bit != 0).map(|(_, name)| (*name).to_owned()));
     all.join(", ")
@@ -292,6 +352,9 @@ fn describe_endpoint(endpoint: &Endpoint, now: u64) -> String {
         format!("{} {}", if endpoint.bound { "bound to" } else { "connects to" }, escaped(name.as_bytes()));
     if !endpoint.given.is_empty() && endpoint.given != *name {
         text += &format!(" (as {})", escaped(endpoint.given.as_bytes()));
+    }
+    if !endpoint.resolved.is_empty() && endpoint.resolved != *name {
+        text += &format!(" at {}", escaped(endpoint.resolved.as_bytes()));
     }
     match endpoint.state {
         EndpointState::Unknown => {}
@@ -310,7 +373,7 @@ fn describe_endpoint(endpoint: &Endpoint, now: u64) -> String {
     text
 }
 
-fn row(peer: &Peer, program: Option<String>, now: u64) -> [String; 10] {
+fn row(peer: &Peer, program: Option<String>, now: u64) -> [String; 11] {
     let waiting = |queued: u64, limit: u64| match limit {
         0 => queued.to_string(),
         limit => format!("{queued}/{limit}"),
@@ -322,6 +385,16 @@ fn row(peer: &Peer, program: Option<String>, now: u64) -> [String; 10] {
     if peer.full_since > 0 {
         queues += &format!(" full for {}", span(peer.full_since, now));
     }
+    for (since, what) in [
+        (peer.growing_since, "growing"),
+        (peer.growing_in_since, "growing"),
+        (peer.idle_since, "untouched"),
+        (peer.reply_since, "without a reply"),
+    ] {
+        if since > 0 && since + NOTABLE < now {
+            queues += &format!(" {what} for {}", span(since, now));
+        }
+    }
     let last = peer.last_out.max(peer.last_in);
     let known = [escaped(&peer.routing_id), escaped(peer.user_id.as_bytes())];
     let known: Vec<String> = known.into_iter().filter(|name| !name.is_empty()).collect();
@@ -329,6 +402,7 @@ fn row(peer: &Peer, program: Option<String>, now: u64) -> [String; 10] {
     [
         peer.id.to_string(),
         peer.state.to_string(),
+        escaped(peer.socket_type.as_bytes()),
         address.map_or_else(String::new, |text| escaped(text.as_bytes()))
             + &program.map_or_else(String::new, |program| format!(" {}", escaped(program.as_bytes())))
             + if peer.shared_memory { " (shared memory)" } else { "" },
@@ -369,5 +443,62 @@ mod tests {
         assert_eq!(describe_loans(&loans), "loans absent: 12 lent, 9 returned\n  sent as copies: 3 short\n");
         loans.short = 0;
         assert_eq!(describe_loans(&loans), "loans absent: 12 lent, 9 returned\n");
+    }
+
+    #[test]
+    fn closed_sockets_are_shown_with_what_they_discarded() {
+        let mut context = Context::default();
+        assert_eq!(closed(&context, 10_000_000), "");
+        (context.closed_sockets, context.closed_linger_ms) = (7, 0);
+        assert_eq!(closed(&context, 10_000_000), ", 7 closed sockets");
+        (context.closed_discarding, context.closed_discarded) = (3, 6);
+        context.closed_last = 7_000_000;
+        (context.closed_type, context.closed_endpoint) = ("PUSH".to_owned(), "tcp://host:5555".to_owned());
+        assert_eq!(
+            closed(&context, 10_000_000),
+            ", 7 closed sockets\n  3 of them discarded 6 messages unsent, the last 3s ago: \
+             PUSH tcp://host:5555, linger 0 ms"
+        );
+    }
+
+    #[test]
+    fn reasons_of_lost_messages_are_shown() {
+        let mut reading = Reading::default();
+        let mut socket = Socket::default();
+        (socket.id, socket.type_name) = (3, "XPUB".to_owned());
+        (socket.unmatched, socket.unmatched_topic) = (12, b"order".to_vec());
+        (socket.discarded, socket.discarded_by) = (2, tautline_observe::DiscardReason::StaleReply);
+        (socket.duplicates, socket.duplicate_id) = (1, b"worker".to_vec());
+        (socket.lost_silent, socket.lost_closed, socket.brief) = (4, 5, 6);
+        (socket.heartbeat_ms, socket.heartbeat_timeout_ms, socket.heartbeat_ttl_ms) = (100, 200, 300);
+        socket.options = Options::KEY_PAIR_MISMATCH;
+        reading.sockets.push(socket.clone());
+        let mut peer = Peer::default();
+        (peer.socket, peer.socket_type, peer.idle_since) = (3, "SUB".to_owned(), 1_000_000);
+        reading.peers.push(peer);
+        let mut endpoint = Endpoint::default();
+        (endpoint.socket, endpoint.name) = (3, "tcp://host:5555".to_owned());
+        endpoint.resolved = "tcp://10.0.0.7:5555".to_owned();
+        reading.endpoints.push(endpoint);
+        for (published, prefix, length) in [(false, "a", 1), (true, "orders.", 70), (true, "b", 1)] {
+            let mut topic = Topic::default();
+            (topic.socket, topic.published) = (3, published);
+            (topic.prefix, topic.length) = (prefix.into(), length);
+            reading.topics.push(topic);
+        }
+        let text = describe_socket(&socket, &BySocket::new(&reading), true, 10_000_000);
+        for part in [
+            "12 without a subscriber (such as \"order\"), 2 discarded (stale reply)",
+            "1 refused duplicates of a routing id (such as \"worker\")",
+            "4 connections lost because the peer was silent, 5 connections closed by the peer, 6 brief",
+            "heartbeat 100 ms (timeout 200 ms, time to live 300 ms)",
+            "the CURVE public key does not belong to the secret key",
+            "  subscribed to \"a\"\n  published lately \"orders....\", \"b\"\n",
+            "tcp://host:5555 at tcp://10.0.0.7:5555",
+            "untouched for 9s",
+            "  SUB  ",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
     }
 }

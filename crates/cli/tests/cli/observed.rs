@@ -10,7 +10,8 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use tautline_observe::{
-    Context, Endpoint, EndpointState, Event, Identity, Image, Output, Peer, PeerState, Process, Route, Socket,
+    Context, DiscardReason, Endpoint, EndpointState, Event, Identity, Image, Output, Peer, PeerState,
+    Process, Route, Socket, Topic,
 };
 
 use crate::support::{Ended, Running, TempDir, taut, test};
@@ -77,6 +78,7 @@ pub struct Told {
     pub peers: Vec<Peer>,
     pub events: Vec<Event>,
     pub routes: Vec<Route>,
+    pub topics: Vec<Topic>,
 }
 
 impl Told {
@@ -132,6 +134,7 @@ impl Told {
         self.peers.iter().for_each(|record| image.put(record));
         self.events.iter().for_each(|record| image.put(record));
         self.routes.iter().for_each(|record| image.put(record));
+        self.topics.iter().for_each(|record| image.put(record));
         image.finish(&mut self.process);
         output.write(&image).unwrap();
     }
@@ -239,6 +242,42 @@ fn a_process_is_shown_with_all_of_it() {
             .failed(2, &[&format!("the process {own} is not observed"), "taut run --observe"]);
         other.run(&["show", "999999999"]).failed(2, &["is not observed", "no such process runs"]);
         world.run(&["show", "news"]).failed(2, &["\"news\" is neither a process nor a socket"]);
+    });
+}
+
+#[test]
+fn facts_about_lost_messages_are_printed() {
+    test("facts_about_lost_messages_are_printed", || {
+        let world = World::new();
+        let mut told = trouble();
+        let publisher = &mut told.sockets[0];
+        (publisher.unmatched, publisher.unmatched_topic) = (12, b"order\xff".to_vec());
+        (publisher.discarded, publisher.discarded_by) = (2, DiscardReason::TooManyParts);
+        told.peers[0].socket_type = "SUB".to_owned();
+        told.endpoints[1].resolved = "tcp://10.0.0.7:5999".to_owned();
+        let mut topic = Topic::default();
+        (topic.socket, topic.published, topic.at) = (3, true, NOW);
+        (topic.prefix, topic.length) = (b"orders".to_vec(), 6);
+        told.topics.push(topic);
+        told.write(&mut world.file(None));
+        let pid = std::process::id().to_string();
+        let text = world.run(&["show", &pid]).text();
+        for part in [
+            "12 without a subscriber (such as \"order\\xff\"), 2 discarded (several parts)",
+            "  published lately \"orders\"\n",
+            "connects to tcp://127.0.0.1:5999 at tcp://10.0.0.7:5999, waiting",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let json = world.run(&["show", "--json", &pid]);
+        let object: serde_json::Value = serde_json::from_str(&json.lines()[0]).unwrap();
+        let at = |path: &str| object.pointer(path).unwrap_or_else(|| panic!("{path} in {object}"));
+        assert_eq!(at("/topics/0/prefix"), "orders");
+        assert_eq!(at("/sockets/0/unmatched_topic"), "order\\xff");
+        assert_eq!(at("/sockets/0/discarded_by"), "several parts");
+        assert_eq!(at("/peers/0/socket_type"), "SUB");
+        assert_eq!(at("/endpoints/1/resolved"), "tcp://10.0.0.7:5999");
+        assert_eq!(at("/contexts/0/closed_sockets"), 0);
     });
 }
 
