@@ -70,6 +70,9 @@ pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_dropped" dropped "Messages not sent because a peer was at its high-water mark";
     Counter "tautline_socket_unroutable" unroutable "Messages not sent because the peer is unknown";
     Counter "tautline_socket_lost" lost "Messages not delivered because the peer disconnected permanently";
+    Counter "tautline_socket_discarded" discarded "Messages discarded because their form or their time was wrong";
+    Counter "tautline_socket_discarded_unsent" discarded_unsent "Messages discarded unsent after the socket was closed";
+    Counter "tautline_socket_duplicates" duplicates "Peers refused because another peer has their routing id";
     Counter "tautline_socket_reconnects" reconnects "Connections lost and restored";
     Counter "tautline_socket_failed_connects" failed_connects "Failed connection attempts";
     Counter "tautline_socket_failed_handshakes" failed_handshakes "Failed or refused handshakes";
