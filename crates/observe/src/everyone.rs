@@ -1,8 +1,8 @@
 //! Observed processes of all users, for root.
 //!
-//! Root finds a process in two ways: by its file in a folder of its user or service, and by its open
-//! file, if the process has other mounts or another place for its file. An open file is read through
-//! `/proc/PID/fd`, so no path of another user is followed.
+//! Root finds a process in two ways: by its file in a folder of its user or service, and by its
+//! open file, if the process has other mounts or another place for its file. An open file is read
+//! through `/proc/PID/fd`, so no path of another user is followed.
 //!
 //! Other users can put anything into their folders. So a folder is opened without following a link,
 //! and its owner must own the file. Before a file is opened for reading, a handle that cannot read

@@ -65,8 +65,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Creates the file, and the folder if it is missing. Removes old files of processes that
-    /// have ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with
+    /// Creates the file, and the folder if it is missing. Removes old files of processes that have
+    /// ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with
     /// more rights than its caller must not use.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The end of a process, as `taut run` records it in the header of the counters file that a crash has
-//! left. The process itself cannot write it.
+//! The end of a process, as `taut run` records it in the header of the counters file that a crash
+//! has left. The process itself cannot write it.
 
 use std::fmt;
 

@@ -98,9 +98,9 @@ fn title(line: &str) -> Option<String> {
     (!is_file).then_some(title)
 }
 
-/// Returns the name of the script, module or class that an interpreter runs: the first argument that
-/// is the path of a file and not the value of an option, the module behind `-m` of Python, or the
-/// class or module of Java.
+/// Returns the name of the script, module or class that an interpreter runs: the first argument
+/// that is the path of a file and not the value of an option, the module behind `-m` of Python, or
+/// the class or module of Java.
 fn script(interpreter: &str, arguments: &[String]) -> Option<String> {
     let is_among = |names: &str| names.split_whitespace().any(|name| name == interpreter);
     let is_in = |table: &[(&str, &str)], argument: &str| {
