@@ -49,8 +49,12 @@ pub(crate) unsafe fn socket_fault(handle: *mut c_void) -> Error {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let inherited = SocketSlot::inherited(handle).is_some() || SharedSlot::inherited(handle).is_some();
-        if inherited { Error::Interrupted } else { Error::NotSocket }
+        if !inherited {
+            return Error::NotSocket;
+        }
     }
+    tautline_host::note_forked_call();
+    Error::Interrupted
 }
 
 /// Returns the type of an inherited socket. `None` if the handle is not an inherited socket.

@@ -117,7 +117,15 @@ pub(crate) struct SocketResources {
 /// Fails with [`Error::Interrupted`] in a forked child of the process that created the context: the
 /// child has no thread that could wake a call.
 pub(crate) fn check_not_forked(context: &Context) -> Result<(), Error> {
-    if context.0.generation == fork::generation() { Ok(()) } else { Err(Error::Interrupted) }
+    if context.0.generation == fork::generation() { Ok(()) } else { Err(refuse_forked(context)) }
+}
+
+#[cold]
+fn refuse_forked(context: &Context) -> Error {
+    if let Some(report) = context.report() {
+        report.note_forked_call();
+    }
+    Error::Interrupted
 }
 
 /// The policy of the sockets of a context, if there is one.

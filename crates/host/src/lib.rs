@@ -20,7 +20,7 @@ mod report;
 mod spare;
 
 pub use policy::{Forecast, Foreseen, certificate_faults, foresee, policy_fault};
-pub use report::show_route;
+pub use report::{note_forked_call, show_route};
 pub use tautline_observe::Route as RouteReport;
 
 use tautline_core::Context;

@@ -139,6 +139,12 @@ pub fn show_route(socket: &tautline_core::Socket, tell: impl Fn() -> Route + Sen
     }
 }
 
+/// In a forked child: notes that a call of it was refused, because it used a socket of its parent.
+/// Has no effect if the parent is not observed.
+pub fn note_forked_call() {
+    ended::note_forked_call();
+}
+
 impl ContextReport for ContextWatch {
     fn socket(
         &self,
@@ -166,6 +172,10 @@ impl ContextReport for ContextWatch {
         if shown.terminating == 0 {
             shown.terminating = unix_us();
         }
+    }
+
+    fn note_forked_call(&self) {
+        note_forked_call();
     }
 
     /// With the last context the file and the thread end.

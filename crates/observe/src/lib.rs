@@ -57,7 +57,7 @@ pub use everyone::{processes_of_folder, read_process, visible_processes};
 pub use image::Image;
 pub use model::{Context, Endpoint, Event, Loans, Peer, Process, Reading, Route, Socket, Topic};
 #[cfg(unix)]
-pub use output::{Identity, Output, note_exit};
+pub use output::{Identity, Output, note_exit, note_forked_calls};
 pub use process_end::{EndCause, ProcessEnd};
 pub use read_error::ReadError;
 pub use reader::parse;
@@ -83,6 +83,9 @@ pub const RECORDS: usize = 1 << 18;
 
 /// Offsets of the two image descriptions.
 const DESCRIPTIONS: [usize; 2] = [64, 96];
+
+/// Offset of the number of calls of forked children that were refused.
+const FORKED: usize = 152;
 
 /// Bytes of one description.
 #[cfg(any(unix, test))]

@@ -473,6 +473,9 @@ pub struct Reading {
     /// Names of programs by process ID, for local peers. Not in the file: a tool that knows other
     /// processes may add them.
     pub programs: HashMap<u32, String>,
+    /// Calls of a forked child that were refused, because it used sockets of its parent; written at
+    /// 1, 2, 4, 8 calls. In the header of the file.
+    pub forked_calls: u64,
     /// Number of the copy of the library in the process, from the name of the file; 0 for the
     /// first.
     pub copy: u32,

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::process_end::{END, EndCause, ProcessEnd};
 use crate::reader::describe;
-use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, discovery};
+use crate::{DESCRIPTIONS, FORKED, HEADER, Image, MAGIC, ROOM, VERSION, discovery};
 
 /// Most copies of the library in one process that write a file each.
 const COPIES: u32 = 16;
@@ -47,12 +47,22 @@ pub fn note_exit(path: &Path, status: i32) {
         let _ = fs::remove_file(path);
         return;
     }
-    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // The system reports eight bits.
     let cause = EndCause::Exited(u32::from(status as u8));
+    note(path, END, &ProcessEnd { at: now.as_micros() as u64, cause }.store());
+}
+
+/// Notes in a counters file that a forked child of its process has had this many calls refused.
+/// Failures are ignored.
+pub fn note_forked_calls(path: &Path, calls: u64) {
+    note(path, FORKED, &calls.to_le_bytes());
+}
+
+fn note(path: &Path, offset: usize, bytes: &[u8]) {
+    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     if let Ok(file) = opened {
-        let _ = file.write_all_at(&ProcessEnd { at: now.as_micros() as u64, cause }.store(), END as u64);
+        let _ = file.write_all_at(bytes, offset as u64);
     }
 }
 

@@ -5,8 +5,8 @@
 use crate::DESCRIPTION;
 use crate::record::{Record, Stored};
 use crate::{
-    Context, DESCRIPTIONS, Endpoint, Event, HEADER, Loans, MAGIC, Peer, Process, RECORDS, ROOM, ReadError,
-    Reading, Route, Socket, Topic, VERSION, checksum,
+    Context, DESCRIPTIONS, Endpoint, Event, FORKED, HEADER, Loans, MAGIC, Peer, Process, RECORDS, ROOM,
+    ReadError, Reading, Route, Socket, Topic, VERSION, checksum,
 };
 
 /// Most attempts to read a file while it is being rewritten.
@@ -51,7 +51,7 @@ pub(crate) fn read_open(file: &std::fs::File) -> Result<Reading, ReadError> {
             Err(ReadError::Busy) => continue,
             Err(fault) => return Err(fault),
             Ok(found) => match take(file, &found, &mut image) {
-                Ok(()) => return records(&image),
+                Ok(()) => return Ok(Reading { forked_calls: word(&header, FORKED), ..records(&image)? }),
                 Err(error) => fault = error,
             },
         }
@@ -87,7 +87,7 @@ pub fn parse(file: &[u8]) -> Result<Reading, ReadError> {
     if checksum(image) != found.checksum {
         return Err(ReadError::Incomplete);
     }
-    records(image)
+    Ok(Reading { forked_calls: word(header, FORKED), ..records(image)? })
 }
 
 /// Position of an image.

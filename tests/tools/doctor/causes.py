@@ -10,25 +10,7 @@ from systems import Role
 
 # Systems whose cause `taut doctor` does not name first yet, and healthy systems with a false alarm. The text tells what is missing. The
 # test of such a system fails if `taut doctor` is right: then remove the line here.
-NOT_YET = {
-    "typo": "the topics of a SUB and of a PUB: the counters have only the number of subscriptions, and none of messages without a subscriber",
-    "poison": "a history of ended processes, with their signals: the file of a crashed process is removed by its successor. The ROUTER counts peers",
-    "heartbeat": "a rule about `reconnects`. The counters have them, `heartbeat_ms`, and the reason of the last loss (Connection timed out)",
-    "own_keys": "a check of the socket's own key pair: the counters have no keys, and no result of such a check",
-    "rep_port": "a comparison of two processes: the endpoint of the SUB is bound by a REP. The counters of both have it",
-    "delimiter": "the number of messages that a REP discarded. The counters have only their sum: received, not queued, not answered",
-    "proxy_sides": "a comparison of processes: PUBs connect to the XPUB, and SUBs to the XSUB. The counters have the endpoints and types",
-    "other_mount": "a comparison of two processes: one path at both ends in different mount namespaces (`/proc/PID/ns/mnt`)",
-    "linger_0": "the number of messages discarded at close, for the whole process: the counters of a socket vanish with it",
-    "same_id": "a rule about peers with one routing id. The counters have the ids, but not that two of the peers are shut out",
-    "no_hwm": "a rule about a growing queue. The counters have `limit_out`, `queued_out` and `queued_out_bytes`",
-    "fork": "the calls of children: they write no counters, and those of the parent do not change",
-    "wrong_name": "the address that the name resolved to: `taut show` has only the endpoint as given",
-    "conflate": "the number of messages of several parts: with ZMQ_CONFLATE, the counters have no messages at all",
-    "busy_pipeline": "silence about a full queue that moves: `messages_out` and `queued_out` of two readings show it",
-    "slow_rep": "patience with a long request: the counters have its age, but not the usual time of a reply",
-    "batch_pull": "patience with a queue that is not full: `queued_in` and `limit_in` show it, but not when the program last emptied it",
-}
+NOT_YET = {}
 
 
 @dataclass

@@ -68,9 +68,9 @@ SYSTEMS = [
             Role("work.py", ["5600"], ["5611"]),
         ],
         witness="work.py",
-        rule="connect-failed",
+        rule="wrong-endpoint",
         where="work.py",
-        words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611: Connection refused .*\d+ attempts in \d+ s.* correct host and port",
+        words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611, where nobody listens; PUSH of dispatch\.py .* listens at tcp://127\.0\.0\.1:5600 .*\d+ failed attempts in \d+ s",
         outside="the programs are not connected; the address and the reason stay unknown",
     ),
     System(

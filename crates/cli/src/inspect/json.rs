@@ -104,11 +104,18 @@ fn array(records: impl Iterator<Item = Map<String, Value>>) -> Value {
     Value::Array(records.map(Value::Object).collect())
 }
 
+/// Returns the end of a process, if it is known: its time, and its cause in words.
+fn end(seen: &ProcessSnapshot) -> Value {
+    let end = seen.found.end.filter(|_| !seen.found.is_running);
+    end.map_or(Value::Null, |end| json!({ "at": end.at, "cause": end.cause.to_string() }))
+}
+
 /// Returns a process without its sockets, peers and other parts.
 pub fn summary(seen: &ProcessSnapshot) -> Value {
     let reading = &seen.reading;
     let mut object = process(&reading.process);
     object.insert("runs".to_owned(), json!(seen.found.is_running));
+    object.insert("end".to_owned(), end(seen));
     object.insert("copy".to_owned(), json!(reading.copy));
     object.insert("sockets".to_owned(), json!(reading.sockets.len()));
     object.insert("peers".to_owned(), json!(reading.peers.len()));
@@ -123,6 +130,8 @@ pub fn whole(seen: &ProcessSnapshot, only: Option<u64>) -> Value {
     let mut object = process(&reading.process);
     let mut add = |name: &str, value: Value| object.insert(name.to_owned(), value);
     add("runs", json!(seen.found.is_running));
+    add("end", end(seen));
+    add("forked_calls", json!(reading.forked_calls));
     add("copy", json!(reading.copy));
     add("contexts", array(reading.contexts.iter().map(context)));
     add("sockets", array(reading.sockets.iter().filter(|one| wanted(one.id)).map(socket)));

@@ -31,6 +31,10 @@ pub trait ContextReport: Send + Sync {
     /// Notes that the program waits for the context to end.
     fn mark_terminating(&self);
 
+    /// In a forked child: notes a call of it that was refused, because the context belongs to the
+    /// parent.
+    fn note_forked_call(&self);
+
     /// Notes the end of the context. May be called again.
     fn end(&self);
 }

@@ -17,3 +17,6 @@ pub(crate) fn open(_: usize, _: usize) -> io::Result<Arc<dyn ContextReport>> {
 
 /// Has no effect on this system.
 pub fn show_route(_: &Socket, _: impl Fn() -> Route + Send + Sync + 'static) {}
+
+/// Has no effect on this system.
+pub fn note_forked_call() {}

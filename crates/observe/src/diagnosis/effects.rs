@@ -155,7 +155,14 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             for other in graph.linked(own, None) {
                 add(other, &[UNREACHED, GONE, WAITING]);
             }
-            add(own, &[GONE, UNREACHED]);
+            add(own, &[GONE, UNREACHED, &["discards"]]);
+        }
+        "closed-too-early" => {
+            for context in &graph.processes[cause.process].reading.contexts {
+                for other in graph.bound_at(&context.closed_endpoint) {
+                    add(other, &[UNREACHED, GONE]);
+                }
+            }
         }
         "peers-silent" => {
             add(own, &[GONE]);

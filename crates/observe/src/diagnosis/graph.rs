@@ -31,6 +31,8 @@ pub(super) struct Graph<'a> {
     peers: HashMap<SocketKey, Vec<&'a Peer>>,
     /// Bound endpoints, by port or path.
     bound: HashMap<String, Vec<Place<'a>>>,
+    /// Sockets with an endpoint of this path, and whether they are bound to it, by process.
+    by_path: HashMap<(usize, &'a str), Vec<(SocketKey, bool)>>,
     /// Ends of tcp connections, by local and remote address.
     by_addresses: HashMap<(&'a str, &'a str), SocketKey>,
     /// Places of the processes that run, by process ID.
@@ -45,6 +47,7 @@ impl<'a> Graph<'a> {
             endpoints: HashMap::new(),
             peers: HashMap::new(),
             bound: HashMap::new(),
+            by_path: HashMap::new(),
             by_addresses: HashMap::new(),
             running: HashMap::new(),
         };
@@ -59,6 +62,8 @@ impl<'a> Graph<'a> {
             for endpoint in &reading.endpoints {
                 let key = SocketKey { process, socket: endpoint.socket };
                 graph.endpoints.entry(key).or_default().push(endpoint);
+                let same_path = graph.by_path.entry((process, Address::new(endpoint).path)).or_default();
+                same_path.push((key, endpoint.bound));
                 if let (true, Some(socket)) = (endpoint.bound, graph.sockets.get(&key)) {
                     let place = Place { key, socket, endpoint };
                     graph.bound.entry(Address::new(endpoint).port_or_path()).or_default().push(place);
@@ -108,6 +113,12 @@ impl<'a> Graph<'a> {
     /// Returns all bound endpoints, also those of processes that have ended.
     pub(super) fn all_bound(&self) -> impl Iterator<Item = Place<'a>> + use<'a, '_> {
         self.bound.values().flatten().copied()
+    }
+
+    /// Returns the sockets that are bound to the port or path of this address.
+    pub(super) fn bound_at(&self, text: &str) -> Vec<SocketKey> {
+        let places = self.bound.get(Address::of(text).path).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|place| place.key).collect()
     }
 
     /// Returns the endpoints that are bound to the port or path of this one, whoever can reach them.
@@ -161,19 +172,11 @@ impl<'a> Graph<'a> {
             None if peer.endpoint.starts_with("inproc://") => vec![key.process],
             None => return Vec::new(),
         };
-        let own = Address::of(&peer.endpoint);
-        let is_there = |other: &SocketKey| {
-            let endpoints = self.endpoints_of(*other).iter();
-            *other != key
-                && endpoints
-                    .filter(|endpoint| endpoint.bound == peer.connected_here)
-                    .any(|endpoint| Address::new(endpoint).path == own.path)
-        };
-        let sockets = candidates.into_iter().flat_map(|process| {
-            let sockets = self.processes[process].reading.sockets.iter();
-            sockets.map(move |socket| SocketKey { process, socket: socket.id })
-        });
-        sockets.filter(is_there).collect()
+        let path = Address::of(&peer.endpoint).path;
+        let there = candidates.into_iter().filter_map(|process| self.by_path.get(&(process, path))).flatten();
+        // One end is bound, the other one is connected.
+        let is_other = |(other, bound): &&(SocketKey, bool)| *other != key && *bound == peer.connected_here;
+        there.filter(is_other).map(|(other, _)| *other).collect()
     }
 
     /// Returns the sockets that try to connect to a bound endpoint of `key`, or are connected to it.

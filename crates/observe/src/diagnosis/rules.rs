@@ -59,10 +59,16 @@ pub(super) fn of_peer(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> im
 
 /// Returns the findings about the process.
 pub(super) fn of_process(scene: &RuleInput<'_>) -> impl Iterator<Item = Finding> {
-    [process::too_many_files, process::ends_with_open, process::left_out, process::closes_too_early]
-        .map(|rule| rule(scene))
-        .into_iter()
-        .flatten()
+    [
+        process::too_many_files,
+        process::ends_with_open,
+        process::left_out,
+        process::closes_too_early,
+        process::forked,
+    ]
+    .map(|rule| rule(scene))
+    .into_iter()
+    .flatten()
 }
 
 fn finding(socket: &Socket, level: Level, rule: &'static str, weight: u64) -> Finding {

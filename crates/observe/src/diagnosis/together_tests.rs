@@ -179,7 +179,7 @@ fn a_waiting_socket_at_another_port_is_told() {
     let all = first_is(&running(&readings), "wrong-endpoint", 1);
     assert_eq!(
         all[0].what,
-        "PUSH connects to tcp://127.0.0.1:6051, where nobody listens; PULL of work.py (1) listens at tcp://127.0.0.1:6052"
+        "PUSH cannot connect to tcp://127.0.0.1:6051, where nobody listens; PULL of work.py (1) listens at tcp://127.0.0.1:6052"
     );
     assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
 }

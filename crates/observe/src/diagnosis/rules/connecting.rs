@@ -79,6 +79,11 @@ pub(super) fn handshake_fails(
                 .to_owned()
         }
         (0x4000, _) => "The authentication handler failed: see its log.".to_owned(),
+        (0x800, _) if endpoint.bound => {
+            "The peers close the connection before the handshake ends: a client with a key that this server does not \
+             have, a program that closes its socket at once, or a scanner. Run `taut doctor` on their host."
+                .to_owned()
+        }
         (0x800, _) if socket.mechanism == "CURVE" => {
             "The peer closed the connection. A server does this to a client with a wrong key: compare \
              ZMQ_CURVE_SERVERKEY with the public key of the server, and check the keys that its authentication \
@@ -100,7 +105,9 @@ pub(super) fn handshake_fails(
         true => "cannot complete handshakes with peers that connect to",
         false => "cannot complete the handshake with the peer at",
     };
-    finding(socket, Level::Trouble, "handshake-failed", endpoint.failures).with_text(
+    let has_left = endpoint.bound && endpoint.failed_by == 0x800;
+    let level = if has_left { Level::Warning } else { Level::Trouble };
+    finding(socket, level, "handshake-failed", endpoint.failures).with_text(
         format!("{} {what} {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
         format!("{} failed, the first {seconds} s ago", format_count(endpoint.failures, "handshake")),
         advice,

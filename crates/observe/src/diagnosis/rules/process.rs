@@ -117,3 +117,17 @@ pub(super) fn closes_too_early(scene: &RuleInput<'_>) -> Option<Finding> {
          may take, or wait for a reply.",
     )
 }
+
+/// Reports a forked child that uses sockets of its parent.
+pub(super) fn forked(scene: &RuleInput<'_>) -> Option<Finding> {
+    let calls = scene.reading.forked_calls;
+    if calls == 0 {
+        return None;
+    }
+    finding(&Socket::default(), Level::Trouble, "forked", calls).with_text(
+        "A forked child of the program uses sockets of its parent, and each of its calls fails with EINTR".to_owned(),
+        format!("at least {} refused", format_count(calls, "call")),
+        "Make a new context after fork(2), in the child. In Python, use the start method `spawn`, or create the context \
+         in the child.",
+    )
+}

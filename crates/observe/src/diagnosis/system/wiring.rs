@@ -240,7 +240,7 @@ pub(super) fn wrong_endpoint(graph: &Graph<'_>) -> Vec<Finding> {
         }
         Some(Finding {
             what: format!(
-                "{} connects to {}, where nobody listens; {} of {} listens at {}",
+                "{} cannot connect to {}, where nobody listens; {} of {} listens at {}",
                 from.socket.type_name,
                 readable_name(from.endpoint),
                 meant.socket.type_name,
