@@ -285,16 +285,26 @@ fn closed_sockets_are_counted_with_their_unsent_messages() {
             push.send(b"event", Flags::NONE).unwrap();
             push.send(b"event", Flags::NONE).unwrap();
         }
+        until(|reading| {
+            let context = reading.contexts.iter().find(|context| context.closed_discarding == 3)?;
+            assert_eq!((&*context.closed_type, &context.closed_endpoint), ("PUSH", &refusing));
+            Some(())
+        });
         // This one sends its message before it ends.
         let mut push = connected(context, SocketType::Push, &at);
         set(&mut push, LINGER, -1);
         push.send(b"event", Flags::NONE).unwrap();
         drop(push);
         recv(&mut pull);
+        let mut publisher = socket(context, SocketType::Pub, "closed pub");
+        publisher.bind(TCP).unwrap();
+        publisher.send(b"news", Flags::NONE).unwrap();
+        drop(publisher);
         until(|reading| {
-            let context = reading.contexts.iter().find(|context| context.closed_sockets == 5)?;
+            let context = reading.contexts.iter().find(|context| context.closed_sockets == 6)?;
+            assert_eq!(context.closed_unmatched, 1);
             assert_eq!((context.closed_discarding, context.closed_discarded), (3, 6));
-            assert_eq!((&*context.closed_type, &context.closed_endpoint), ("PUSH", &refusing));
+            assert_eq!((&*context.closed_type, &*context.closed_endpoint), ("PUB", TCP));
             assert_eq!(context.closed_linger_ms, 0);
             assert!(context.closed_last > 0);
             Some(())

@@ -67,13 +67,16 @@ record! {
         closed_discarded: u64,
         /// Number of these sockets that discarded messages.
         closed_discarding: u64,
-        /// Time at which the last of the discarding sockets ended.
+        /// Time at which the last of them ended that discarded messages, or whose messages matched
+        /// no subscription.
         closed_last: u64,
         /// ZMQ_LINGER of that socket in milliseconds; -1 is infinite.
         closed_linger_ms: i64,
+        /// Messages of these sockets that matched no subscription.
+        closed_unmatched: u64,
     }
     texts {
-        /// Type of the last socket that discarded messages: `PUSH`.
+        /// Type of that socket: `PUSH`.
         closed_type: String,
         /// Its first endpoint.
         closed_endpoint: String,

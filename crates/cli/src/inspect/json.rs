@@ -31,7 +31,7 @@ fn context(record: &Context) -> Map<String, Value> {
     object!(
         record,
         [id since io_threads max_sockets terminating closed_sockets closed_discarded closed_discarding
-         closed_last closed_linger_ms closed_type closed_endpoint],
+         closed_last closed_linger_ms closed_unmatched closed_type closed_endpoint],
         [],
         []
     )

@@ -229,11 +229,12 @@ fn closed(context: &Context, now: u64) -> String {
         return String::new();
     }
     let mut text = format!(", {}", many(context.closed_sockets as usize, "closed socket"));
-    if context.closed_discarding > 0 {
+    if context.closed_last > 0 {
         text += &format!(
-            "\n  {} of them discarded {} unsent, the last {} ago: {} {}, {}",
+            "\n  {} of them discarded {} unsent, {} matched no subscription, the last {} ago: {} {}, {}",
             count(context.closed_discarding),
             many(context.closed_discarded as usize, "message"),
+            many(context.closed_unmatched as usize, "message"),
             span(context.closed_last, now),
             escaped(context.closed_type.as_bytes()),
             escaped(context.closed_endpoint.as_bytes()),
@@ -456,8 +457,8 @@ mod tests {
         (context.closed_type, context.closed_endpoint) = ("PUSH".to_owned(), "tcp://host:5555".to_owned());
         assert_eq!(
             closed(&context, 10_000_000),
-            ", 7 closed sockets\n  3 of them discarded 6 messages unsent, the last 3s ago: \
-             PUSH tcp://host:5555, linger 0 ms"
+            ", 7 closed sockets\n  3 of them discarded 6 messages unsent, 0 messages matched no subscription, \
+             the last 3s ago: PUSH tcp://host:5555, linger 0 ms"
         );
     }
 

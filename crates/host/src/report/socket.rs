@@ -516,11 +516,13 @@ impl Drop for SocketWatch {
         }
         let held: Vec<PeerCounts> = lingering.iter_mut().map(|known| known.look(0)).collect();
         *unsent += lingering.iter().zip(&held).map(|(known, counts)| known.unsent(counts)).sum::<u64>();
+        let unmatched = self.probe.counts().unmatched;
         let mut context = lock(&self.context);
         context.closed_sockets += 1;
-        if *unsent > 0 {
-            context.closed_discarded += *unsent;
-            context.closed_discarding += 1;
+        context.closed_unmatched += unmatched;
+        context.closed_discarded += *unsent;
+        context.closed_discarding += u64::from(*unsent > 0);
+        if *unsent + unmatched > 0 {
             context.closed_last = unix_us();
             context.closed_linger_ms = socket.linger_ms;
             context.closed_type.clone_from(&socket.type_name);

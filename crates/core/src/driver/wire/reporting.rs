@@ -12,7 +12,7 @@ use tautline_io::clock::unix_us;
 use tautline_io::errno;
 use tautline_io::fd::{self, AsRawFd};
 use tautline_proto::zap::ZapReply;
-use tautline_proto::{AuthFailure, Mismatch, PeerCertificates, ProtocolError};
+use tautline_proto::{AuthFailure, Mismatch, PeerCertificates, ProtocolError, Violation};
 use tautline_queue::message::{Metadata, limit_properties};
 use tautline_queue::sync::Arc;
 use tautline_queue::sync::atomic::Ordering::Relaxed;
@@ -106,6 +106,9 @@ pub(super) fn words(options: &Options, why: Loss, ttl: Duration) -> String {
     match why {
         Loss::Protocol(ProtocolError::PeerIncompatible(Mismatch::SocketType { ours, theirs })) => {
             format!("the peer is a {}, and this is a {}", theirs.name(), ours.name())
+        }
+        Loss::Protocol(ProtocolError::PeerMisbehaved(Violation::MalformedReply)) => {
+            "a message of the peer is not a reply: it has no empty delimiter".to_owned()
         }
         Loss::Silent(Silence::Handshake) => {
             format!("no handshake within {} ms", ms(options.handshake_interval))
