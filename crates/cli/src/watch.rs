@@ -5,6 +5,10 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
+use ratatui::crossterm::queue;
+use ratatui::crossterm::style::Stylize;
+use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use tautline::Message;
 use terminal_size::{Height, Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -20,12 +24,6 @@ const QUIET: Duration = Duration::from_secs(1);
 const TOPICS: usize = 10_000;
 /// Approximate length of the time window for rates.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Terminal control sequences (ECMA-48, and widely supported ones of xterm).
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
-const HOME: &[u8] = b"\x1b[H";
-const CLEAR_LINE: &[u8] = b"\x1b[K";
-const CLEAR_BELOW: &[u8] = b"\x1b[J";
 /// Number of lines besides topics: the header and the total.
 const FRAME: usize = 2;
 
@@ -110,16 +108,14 @@ impl Watch {
         let mut screen = Vec::new();
         if !self.entered {
             self.entered = true;
-            screen.extend_from_slice(ENTER);
+            queue!(screen, EnterAlternateScreen, Hide)?;
         }
         (self.drawn, self.shown) = (Some(now), self.messages);
-        screen.extend_from_slice(HOME);
+        queue!(screen, MoveTo(0, 0))?;
         for line in self.lines(now, width, height) {
-            screen.extend_from_slice(line.as_bytes());
-            screen.extend_from_slice(CLEAR_LINE);
-            screen.extend_from_slice(b"\r\n");
+            write!(screen, "{line}{}\r\n", Clear(ClearType::UntilNewLine))?;
         }
-        screen.extend_from_slice(CLEAR_BELOW);
+        queue!(screen, Clear(ClearType::FromCursorDown))?;
         out.write_all(&screen)
     }
 
@@ -127,12 +123,11 @@ impl Watch {
     pub fn end(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
         let mut screen = Vec::new();
         if self.entered {
-            screen.extend_from_slice(LEAVE);
+            queue!(screen, Show, LeaveAlternateScreen)?;
         }
         let (width, height) = size(out);
         for line in self.lines(Instant::now(), width, height) {
-            screen.extend_from_slice(line.as_bytes());
-            screen.extend_from_slice(b"\r\n");
+            write!(screen, "{line}\r\n")?;
         }
         out.write_all(&screen)
     }
@@ -148,7 +143,7 @@ impl Watch {
         let head =
             format!("{:topic_width$} {:>9} {:>8} {:>6} {}", "topic", "messages", "per s", "age", "last");
         let head = cut(&head, width.saturating_sub(1));
-        let mut lines = vec![if self.colours { format!("\x1b[1m{head}\x1b[0m") } else { head }];
+        let mut lines = vec![if self.colours { head.bold().to_string() } else { head }];
         for (topic, row) in self.rows.iter_mut().take(shown) {
             row.measure(now);
             let age = age(now.saturating_duration_since(row.last));

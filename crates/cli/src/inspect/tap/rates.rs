@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use ratatui::crossterm::cursor::MoveToPreviousLine;
+use ratatui::crossterm::terminal::{Clear, ClearType};
 use tautline_observe::Reading;
 use tautline_observe::tap::{Direction, MessageCopy};
 
@@ -25,7 +27,7 @@ pub struct Rates {
     /// True if the lines are redrawn in place.
     in_place: bool,
     /// Number of lines drawn last.
-    drawn: usize,
+    drawn: u16,
     since: Instant,
     types: BTreeMap<u64, String>,
     rows: BTreeMap<(u64, bool), Row>,
@@ -55,7 +57,7 @@ impl Rates {
         self.since = now;
         let mut text = String::new();
         if self.in_place && self.drawn > 0 {
-            text += &format!("\x1b[{}A", self.drawn);
+            text += &MoveToPreviousLine(self.drawn).to_string();
         }
         for ((socket, out), row) in &mut self.rows {
             row.rates.push_back(row.now as f64 / seconds);
@@ -73,9 +75,12 @@ impl Rates {
                 count(row.messages),
                 bytes(row.bytes),
             );
-            text += if self.in_place { "\x1b[K\n" } else { "\n" };
+            if self.in_place {
+                text += &Clear(ClearType::UntilNewLine).to_string();
+            }
+            text.push('\n');
         }
-        self.drawn = self.rows.len();
+        self.drawn = self.rows.len().min(u16::MAX.into()) as u16;
         self.out.write_all(text.as_bytes()).map_err(|error| crate::sink::broken(&error))
     }
 }
