@@ -4,13 +4,11 @@
 //!   sample   reads all processes, and makes rates of two readings
 //!   rows     what is shown of a socket or peer, in which order
 //!   screen   draws it, by ratatui
-//!   keys     bytes of the terminal as keys
 //! ```
 //!
-//! One thread waits for keys, signals, window size changes and the next reading. A reading takes at
-//! most 1/30 of the time, however large the system is.
+//! Threads wait for keys, window size changes and signals, and send them to the main thread. A
+//! reading takes at most 1/30 of the time, however large the system is.
 
-mod keys;
 mod rows;
 mod sample;
 mod screen;
@@ -18,19 +16,21 @@ mod screen;
 pub use rows::Order;
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Hide;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::EnterAlternateScreen;
 use ratatui::layout::Rect;
-use ratatui::{TerminalOptions, Viewport};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ratatui::{DefaultTerminal, TerminalOptions, Viewport};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use terminal_size::{Height, Width, terminal_size_of};
 
 use super::SocketSelection;
@@ -39,16 +39,11 @@ use crate::failure::{Failure, Result};
 use crate::hangup;
 use crate::signals::Signals;
 use crate::sink::{broken, colours, is_dumb};
-use keys::{Key, Keys};
 use rows::SocketKey;
 use sample::Sample;
 
 /// A reading takes at most 1/30 of the time.
 const SHARE: u32 = 30;
-/// Time limit for the remaining bytes of a key.
-const KEY: Duration = Duration::from_millis(50);
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Runs until `q`, a signal, or the end of the terminal.
 pub fn run(args: &Top) -> Result<()> {
@@ -60,62 +55,64 @@ pub fn run(args: &Top) -> Result<()> {
         return Err(Failure::usage("top needs a terminal that can move its cursor, but TERM is dumb")
             .hint("taut ps and taut show PID print plain text"));
     }
-    let mut signals = Signals::watch()?;
-    let mut screen = Raw::enter().map_err(|error| broken(&error))?;
-    let mut top = TopState::new(args);
-    let outcome = top.work(&mut signals, &mut screen);
-    screen.leave();
-    outcome
+    let failed = |error: io::Error| broken(&error);
+    let inputs = inputs(Signals::watch()?).map_err(failed)?;
+    let mut terminal = enter().map_err(failed)?;
+    let outcome = TopState::new(args).work(&inputs, &mut terminal);
+    leave(terminal);
+    outcome.map_err(failed)
 }
 
-/// Terminal in raw mode. Restored when dropped.
-struct Raw {
-    input: File,
-    output: File,
-    before: Termios,
+/// Switches to the alternate screen, in raw mode. A panic restores the terminal.
+fn enter() -> io::Result<DefaultTerminal> {
+    let terminal = ratatui::try_init_with_options(TerminalOptions { viewport: Viewport::Fixed(size()) })?;
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    Ok(terminal)
 }
 
-impl Raw {
-    fn enter() -> io::Result<Raw> {
-        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        let before = tcgetattr(&input)?;
-        let mut entered = Raw { input, output, before };
-        entered.take()?;
-        Ok(entered)
-    }
+/// Restores the terminal. Errors of a closed terminal do not matter.
+fn leave(mut terminal: DefaultTerminal) {
+    let _ = terminal.show_cursor();
+    let _ = ratatui::try_restore();
+}
 
-    fn take(&mut self) -> io::Result<()> {
-        let mut raw = self.before.clone();
-        raw.make_raw();
-        tcsetattr(&self.input, OptionalActions::Flush, &raw)?;
-        self.output.write_all(ENTER)
-    }
+/// Returns the size of the terminal at standard output, which need not be `/dev/tty`.
+fn size() -> Rect {
+    let size = terminal_size_of(io::stdout());
+    let (width, height) = size.map_or((0, 0), |(Width(width), Height(height))| (width, height));
+    // If the terminal does not know its size, assume 80 x 24.
+    Rect::new(0, 0, if width == 0 { 80 } else { width }, if height == 0 { 24 } else { height })
+}
 
-    /// Stops the process until it is continued, as Ctrl-Z does for other programs. Signals the
-    /// whole process group, because the shell waits for all of it.
-    fn suspend(&mut self) -> io::Result<()> {
-        self.give_back();
-        kill_current_process_group(Signal::TSTP)?;
-        self.take()
-    }
+/// Input of the main thread.
+enum Input {
+    Terminal(Event),
+    /// A signal, or the end of the terminal.
+    Stop,
+}
 
-    fn leave(mut self) {
-        self.give_back();
-    }
-
-    fn give_back(&mut self) {
-        // Errors of a closed terminal do not matter.
-        let _ = self.output.write_all(LEAVE);
-        let _ = tcsetattr(&self.input, OptionalActions::Flush, &self.before);
-    }
-
-    fn size(&self) -> Rect {
-        let (width, height) =
-            terminal_size_of(&self.output).map_or((0, 0), |(Width(width), Height(height))| (width, height));
-        // If the terminal does not know its size, assume 80 x 24.
-        Rect::new(0, 0, if width == 0 { 80 } else { width }, if height == 0 { 24 } else { height })
-    }
+/// Starts the threads that wait for the terminal and for signals.
+fn inputs(signals: Signals) -> io::Result<Receiver<Input>> {
+    let (sender, inputs) = channel();
+    let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let gone = hangup::hangup_descriptor(&out)?;
+    let stop = sender.clone();
+    thread::Builder::new().name("stop".to_owned()).spawn(move || {
+        let mut items = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
+        items.extend(gone.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
+        while matches!(poll(&mut items, None), Err(Errno::INTR)) {}
+        // If no receiver is left, the process is ending.
+        let _ = stop.send(Input::Stop);
+    })?;
+    thread::Builder::new().name("keys".to_owned()).spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(Input::Terminal(event)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Input::Stop);
+    })?;
+    Ok(inputs)
 }
 
 /// Current view.
@@ -136,7 +133,8 @@ struct TopState {
     /// True while the user types the filter.
     typing: bool,
     paused: bool,
-    help: bool,
+    /// First visible line of the help, while it is shown.
+    help: Option<u16>,
     /// Chosen row, as long as it exists.
     chosen: Option<SocketKey>,
     /// Index of the chosen row, and index of the first row on the screen.
@@ -156,7 +154,7 @@ impl TopState {
             filter: args.filter.clone().unwrap_or_default(),
             typing: false,
             paused: false,
-            help: false,
+            help: None,
             chosen: None,
             at: 0,
             first: 0,
@@ -165,117 +163,81 @@ impl TopState {
         }
     }
 
-    fn work(&mut self, signals: &mut Signals, raw: &mut Raw) -> Result<()> {
-        let failed = |error: io::Error| broken(&error);
-        let backend = CrosstermBackend::new(raw.output.try_clone().map_err(failed)?);
-        let viewport = TerminalOptions { viewport: Viewport::Fixed(raw.size()) };
-        let mut terminal = Terminal::with_options(backend, viewport).map_err(failed)?;
-        let gone = hangup::hangup_descriptor(&raw.output).map_err(failed)?;
-        let (resized, resize) = UnixStream::pair().map_err(failed)?;
-        resized.set_nonblocking(true).map_err(failed)?;
-        signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, resize).map_err(failed)?;
-        let mut keys = Keys::default();
+    fn work(&mut self, inputs: &Receiver<Input>, terminal: &mut DefaultTerminal) -> io::Result<()> {
         let mut next_look = Instant::now();
         loop {
             let now = Instant::now();
             if now >= next_look {
                 if !self.paused {
-                    self.sample.refresh(
-                        self.which,
-                        match &self.view {
-                            View::Peers(socket) => Some(socket),
-                            View::Sockets => None,
-                        },
-                    );
+                    let into = match &self.view {
+                        View::Peers(socket) => Some(socket),
+                        View::Sockets => None,
+                    };
+                    self.sample.refresh(self.which, into);
                 }
                 next_look = now + self.interval.max(now.elapsed() * SHARE);
             }
-            terminal.draw(|frame| screen::draw(self, frame)).map_err(failed)?;
-            let pause =
-                if keys.is_pending() { KEY } else { next_look.saturating_duration_since(Instant::now()) };
-            let time = Timespec::try_from(pause).ok();
-            let mut items = vec![
-                PollFd::new(&raw.input, PollFlags::IN),
-                PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN),
-                PollFd::new(&resized, PollFlags::IN),
-            ];
-            items.extend(gone.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
-            match poll(&mut items, time.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(broken(&error.into())),
+            if terminal.get_frame().area() != size() {
+                terminal.resize(size())?;
             }
-            let ready: Vec<bool> = items.iter().map(|item| !item.revents().is_empty()).collect();
-            if signals.stop().is_some() || ready.get(3) == Some(&true) {
-                return Ok(());
-            }
-            if ready[2] {
-                let _ = (&resized).read(&mut [0; 64]);
-                terminal.resize(raw.size()).map_err(failed)?;
-            }
-            let mut bytes = [0; 256];
-            let typed = if ready[0] {
-                match (&raw.input).read(&mut bytes) {
-                    // The terminal is closed.
-                    Ok(0) => return Ok(()),
-                    Ok(len) => keys.take(&bytes[..len]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => Vec::new(),
-                    Err(error) => return Err(broken(&error)),
-                }
-            } else {
-                keys.give_up().into_iter().collect()
-            };
-            for key in typed {
-                if key == Key::Suspend {
-                    raw.suspend().map_err(failed)?;
-                    // The shell has used the screen, and the size may have changed.
-                    terminal.resize(raw.size()).map_err(failed)?;
-                } else if self.press(key) {
-                    return Ok(());
-                }
+            terminal.draw(|frame| screen::draw(self, frame))?;
+            match inputs.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
+                Ok(Input::Terminal(Event::Key(key))) => match control(key) {
+                    Some('z') => suspend(terminal)?,
+                    Some('c' | 'd') => return Ok(()),
+                    Some(_) => {}
+                    None if self.press(key.code) => return Ok(()),
+                    None => {}
+                },
+                Ok(Input::Terminal(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
     }
 
     /// Handles a key. Returns true to quit.
-    fn press(&mut self, key: Key) -> bool {
+    fn press(&mut self, key: KeyCode) -> bool {
         if self.typing {
             match key {
-                Key::Letter(letter) => self.filter.push(letter),
-                Key::Back => drop(self.filter.pop()),
-                Key::Escape => {
+                KeyCode::Char(letter) => self.filter.push(letter),
+                KeyCode::Backspace => drop(self.filter.pop()),
+                KeyCode::Esc => {
                     self.filter.clear();
                     self.typing = false;
                 }
-                Key::Enter => self.typing = false,
-                Key::Interrupt => return true,
+                KeyCode::Enter => self.typing = false,
                 _ => {}
             }
             return false;
         }
-        if self.help {
-            self.help = false;
-            return key == Key::Interrupt;
+        if let Some(first) = self.help {
+            self.help = match key {
+                KeyCode::Down => Some(first + 1),
+                KeyCode::Up => Some(first.saturating_sub(1)),
+                _ => None,
+            };
+            return false;
         }
         match key {
-            Key::Interrupt | Key::Letter('q') => return true,
-            Key::Up | Key::Letter('k') => self.choose(self.at.saturating_sub(1)),
-            Key::Down | Key::Letter('j') => self.choose(self.at + 1),
-            Key::PageUp => self.choose(self.at.saturating_sub(10)),
-            Key::PageDown => self.choose(self.at + 10),
-            Key::Home => self.choose(0),
-            Key::End => self.choose(usize::MAX),
-            Key::Enter | Key::Right => {
+            KeyCode::Char('q') => return true,
+            KeyCode::Up | KeyCode::Char('k') => self.choose(self.at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.choose(self.at + 1),
+            KeyCode::PageUp => self.choose(self.at.saturating_sub(10)),
+            KeyCode::PageDown => self.choose(self.at + 10),
+            KeyCode::Home => self.choose(0),
+            KeyCode::End => self.choose(usize::MAX),
+            KeyCode::Enter | KeyCode::Right => {
                 if let (View::Sockets, Some(socket)) = (&self.view, self.chosen.clone()) {
                     self.show(View::Peers(socket));
                 }
             }
-            Key::Escape | Key::Left | Key::Back => self.show(View::Sockets),
-            Key::Letter('s') => self.order = self.order.next(),
-            Key::Letter('p' | ' ') => self.paused = !self.paused,
-            Key::Letter('a') => self.which = SocketSelection::new(self.which == SocketSelection::OfProgram),
-            Key::Letter('/') => self.typing = true,
-            Key::Letter('h' | '?') => self.help = true,
-            Key::Letter(_) | Key::Suspend => {}
+            KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => self.show(View::Sockets),
+            KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('a') => self.which = SocketSelection::new(self.which == SocketSelection::OfProgram),
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Char('h' | '?') => self.help = Some(0),
+            _ => {}
         }
         false
     }
@@ -293,4 +255,20 @@ impl TopState {
             (self.at, self.first) = (0, 0);
         }
     }
+}
+
+/// Returns the letter of a key that is pressed together with Ctrl.
+fn control(key: KeyEvent) -> Option<char> {
+    key.code.as_char().filter(|_| key.modifiers.contains(KeyModifiers::CONTROL))
+}
+
+/// Stops the process until it is continued, as Ctrl-Z does for other programs. Signals the whole
+/// process group, because the shell waits for all of it.
+fn suspend(terminal: &mut DefaultTerminal) -> io::Result<()> {
+    terminal.show_cursor()?;
+    ratatui::try_restore()?;
+    kill_current_process_group(Signal::TSTP)?;
+    // The shell has used the screen, and the size may have changed.
+    *terminal = enter()?;
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::observed::World;
+use crate::observed::{Told, World, trouble};
 use crate::support::{Running, run, test};
 use crate::tapped::observed;
 use crate::top::Session;
@@ -101,6 +101,30 @@ fn a_killed_program_is_the_last_one_on_the_screen() {
                 line.contains(" gone ") && line.contains(" ended ") && line.trim_end().ends_with(" ago")
             })
         });
+    });
+}
+
+#[test]
+fn an_ended_program_comes_after_running_ones_in_each_order() {
+    test("an_ended_program_comes_after_running_ones_in_each_order", || {
+        let world = World::new();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let mut gone = Told::new("gone");
+        gone.process.pid = child.id();
+        let socket = gone.socket(1, "PUB");
+        (socket.peers, socket.queued_out) = (9, 5_000);
+        // A new file of a running process removes the files of ended ones.
+        trouble().write(&mut world.file(None));
+        gone.write(&mut world.file(Some(child.id())));
+        for order in ["trouble", "queued", "peers"] {
+            let mut session = Session::new(&world, &["--sort", order]);
+            session.wait_for_rows(|rows| {
+                rows[3..5].iter().all(|row| row.contains(" news "))
+                    && rows[5].contains(" gone ")
+                    && rows[5].contains(" ended ")
+            });
+        }
     });
 }
 

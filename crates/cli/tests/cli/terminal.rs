@@ -23,8 +23,13 @@ pub fn terminal_of(rows: u16, columns: u16) -> (File, File) {
     unlockpt(&test).unwrap();
     let name = ptsname(&test, Vec::new()).unwrap();
     let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    tcsetwinsize(&program, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    set_size(&program, rows, columns);
     (program, File::from(test))
+}
+
+/// Sets the size of a terminal.
+pub fn set_size(terminal: &File, rows: u16, columns: u16) {
+    tcsetwinsize(terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
 }
 
 /// Displays the output of the program until the screen fulfils the condition. Returns all bytes so

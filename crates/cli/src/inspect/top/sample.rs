@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tautline_observe::{ObservedProcess, Peer, Reading, Socket};
 
 use super::rows::SocketKey;
 use crate::inspect::SocketSelection;
+use crate::inspect::units::now;
 
 /// Rates per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -65,7 +67,22 @@ impl Sample {
     }
 }
 
+/// Age of the counters of a running process that needs attention.
+const OLD: Duration = Duration::from_secs(3);
+
 impl Tracked {
+    /// Returns the age of the counters.
+    pub fn age(&self) -> Duration {
+        Duration::from_micros(now().saturating_sub(self.reading.process.written))
+    }
+
+    /// True if a running process has not updated its counters for too long: it is stopped, or gets
+    /// no processor.
+    pub fn is_old(&self) -> bool {
+        let interval = Duration::from_micros(self.reading.process.interval_us);
+        self.found.is_running && self.age() > OLD.max(4 * interval)
+    }
+
     fn compare(&mut self, before: Tracked, into: Option<&SocketKey>) {
         let (now, then) = (&self.reading.process, &before.reading.process);
         if now.start_ticks != then.start_ticks || now.pid != then.pid {

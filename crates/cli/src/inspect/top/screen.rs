@@ -1,16 +1,20 @@
-//! Draws the screen of `taut top`: two header lines, the rows, and a line of keys.
+//! Draws the screen of `taut top`: two header lines, the rows, more about the chosen row, and a
+//! line of keys.
+
+use std::cmp::Reverse;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::widgets::{Paragraph, Widget, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::rows::{self, PeerRow, Severity, SocketRow};
 use super::{TopState, View};
 use crate::format::escaped;
 use crate::inspect::HOW;
-use crate::inspect::units::{count, many, now, rate, span};
+use crate::inspect::units::{count, many, now, rate, span, time};
 
 /// Number of lines besides rows: two header lines, the column names, the keys.
 const FRAME: u16 = 4;
@@ -20,7 +24,12 @@ const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
 const NARROW_KEYS: &str = "⏎ peers  ← back  h help  q quit";
 /// Minimum width of the notes, which say what is wrong. Other columns make room for them.
 const NOTE: u16 = 12;
-const HELP: [&str; 15] = [
+/// Width of the notes from which the other columns become wider.
+const WIDE_NOTE: u16 = 44;
+/// Width below which the header is shorter.
+const NARROW: u16 = 60;
+const HELP_HEAD: &str = "taut top: press any key to return, ↓ for more";
+const HELP: [&str; 14] = [
     "↑ ↓ PgUp PgDn Home End   choose a row (also j and k)",
     "⏎ or →                   show the peers of the socket",
     "← or Esc                 back to the sockets",
@@ -29,52 +38,66 @@ const HELP: [&str; 15] = [
     "a                        show or hide the sockets that carry monitor events",
     "p or space               pause or continue",
     "q, Ctrl-Z                quit, suspend",
-    "",
     "OUT/s, IN/s   messages handed to the peers' queues, and taken from them",
     "QUEUED        messages queued for sending or for the program",
     "FULL          how full the fullest queue is",
     "loses N/s     dropped at the high-water mark, unroutable or disconnected",
-    "full for T    a queue is full: the peer receives too slowly",
-    "press any key to return",
+    "full for T    a queue is full: its reader is slower than its sender",
+    "no news       the program is stopped, or gets no processor",
 ];
 
-/// Column: its header, its width, true if it is aligned to the right, and its rank. A narrow
-/// terminal hides the columns with the highest rank first. Columns with rank 0 are always visible.
-type Column = (&'static str, u16, bool, u8);
+/// Column of the screen.
+struct Column {
+    head: &'static str,
+    /// Least and greatest width. A wide terminal widens the columns.
+    width: u16,
+    most: u16,
+    at_right: bool,
+    /// A narrow terminal hides the columns with the highest rank first. Columns with rank 0 are
+    /// always visible.
+    rank: u8,
+}
 
-const SOCKETS: [Column; 8] = [
-    ("PID", 7, true, 4),
-    ("PROGRAM", 10, false, 0),
-    ("SOCKET", 10, false, 0),
-    ("PEERS", 5, true, 5),
-    ("OUT/s", 6, true, 1),
-    ("IN/s", 6, true, 2),
-    ("QUEUED", 6, true, 3),
-    ("FULL", 4, true, 0),
+const fn text(head: &'static str, width: u16, most: u16, rank: u8) -> Column {
+    Column { head, width, most, at_right: false, rank }
+}
+
+const fn number(head: &'static str, width: u16, rank: u8) -> Column {
+    Column { head, width, most: width, at_right: true, rank }
+}
+
+const SOCKETS: [Column; 10] = [
+    number("PID", 7, 4),
+    text("PROGRAM", 10, 20, 0),
+    text("SOCKET", 10, 10, 0),
+    text("ENDPOINT", 22, 40, 6),
+    number("PEERS", 5, 5),
+    number("OUT/s", 6, 1),
+    number("IN/s", 6, 2),
+    number("QUEUED", 6, 3),
+    number("FULL", 4, 0),
+    number("AGE", 6, 7),
 ];
 
 const PEERS: [Column; 6] = [
-    ("PEER", 5, true, 4),
-    ("ADDRESS OR NAME", 24, false, 0),
-    ("OUT/s", 6, true, 2),
-    ("IN/s", 6, true, 3),
-    ("WAITING", 9, true, 1),
-    ("TRIP", 6, true, 5),
+    number("PEER", 5, 4),
+    text("ADDRESS OR NAME", 24, 60, 0),
+    number("OUT/s", 6, 2),
+    number("IN/s", 6, 3),
+    number("WAITING", 9, 1),
+    number("TRIP", 6, 5),
 ];
 
 /// Draws the screen.
 pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
     let area = frame.area();
     let mut canvas = Canvas { buffer: frame.buffer_mut(), area, colours: state.colours };
-    if state.help {
-        canvas.line(0, "taut top", Modifier::BOLD, None);
-        for (at, line) in HELP.iter().enumerate() {
-            canvas.line(at as u16 + 2, line, Modifier::empty(), None);
-        }
+    if let Some(first) = state.help {
+        state.help = Some(canvas.help(first));
         return;
     }
     head(state, &mut canvas);
-    let room = usize::from(area.height.saturating_sub(FRAME));
+    let room = usize::from(area.height.saturating_sub(FRAME + about_lines(area)));
     match state.view.clone() {
         View::Sockets => sockets(state, &mut canvas, room),
         View::Peers(key) => {
@@ -97,7 +120,7 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
                 span(process.reading.process.written, now())
             );
             canvas.line(1, &title, Modifier::empty(), None);
-            let rows = rows::peers(process, key.socket);
+            let rows = rows::peers(&state.sample, process, key.socket);
             let (at, first) = place(state.at, state.first, rows.len(), room);
             canvas.columns(&PEERS);
             for (line, row) in rows.iter().enumerate().skip(first).take(room) {
@@ -110,8 +133,9 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
                     line == at,
                 );
             }
-            if rows.is_empty() {
-                canvas.line(4, "no peers", Modifier::empty(), None);
+            match rows.get(at) {
+                Some(row) => canvas.about(&about_peer(row)),
+                None => canvas.line(4, "no peers", Modifier::empty(), None),
             }
             (state.at, state.first) = (at, first);
             canvas.keys(KEYS_OF_PEERS);
@@ -121,22 +145,25 @@ pub fn draw(state: &mut TopState, frame: &mut Frame<'_>) {
 
 fn head(state: &TopState, canvas: &mut Canvas<'_>) {
     let totals = rows::totals(&state.sample);
-    let places =
-        [many(totals.processes, "process"), many(totals.sockets, "socket"), many(totals.peers, "peer")];
-    let text = format!(
-        "taut top  {}   out {}/s in {}/s lost {}/s",
-        places.join(", "),
-        rate(totals.rates.sent),
-        rate(totals.rates.received),
-        rate(totals.rates.lost)
-    );
+    let is_narrow = canvas.area.width < NARROW;
+    let processes = many(totals.processes, "process");
+    let [sent, received, lost] = [totals.rates.sent, totals.rates.received, totals.rates.lost]
+        .map(|value| format!("{}/s", rate(value)));
+    let text = if is_narrow {
+        format!("{processes}   lost {lost}")
+    } else {
+        let [sockets, peers] = [many(totals.sockets, "socket"), many(totals.peers, "peer")];
+        format!("taut top  {processes}, {sockets}, {peers}   out {sent} in {received} lost {lost}")
+    };
     canvas.line(0, &text, Modifier::BOLD, None);
     let mut second = format!("by {}", state.order.name());
     if let Some(oldest) = totals.oldest {
-        second += &format!("   counters {} old", span(oldest, now()));
+        let counters = if is_narrow { "" } else { "counters " };
+        second += &format!("   {counters}{} old", span(oldest, now()));
     }
     if totals.ended > 0 {
-        second += &format!("   {} ended", many(totals.ended, "process"));
+        let ended = if is_narrow { totals.ended.to_string() } else { many(totals.ended, "process") };
+        second += &format!("   {ended} ended");
     }
     if state.typing || !state.filter.is_empty() {
         second += &format!(
@@ -182,6 +209,9 @@ fn sockets(state: &mut TopState, canvas: &mut Canvas<'_>, room: usize) {
             canvas.line(4, "no row contains this text", Modifier::empty(), None);
         }
     }
+    if let Some(row) = rows.get(at) {
+        canvas.about(&about_socket(row));
+    }
     let chosen = rows.get(at).map(SocketRow::key);
     (state.at, state.first, state.chosen) = (at, first, chosen);
     canvas.keys(KEYS);
@@ -195,16 +225,51 @@ fn place(at: usize, first: usize, rows: usize, room: usize) -> (usize, usize) {
     (at, first.min(rows.saturating_sub(room)))
 }
 
-fn socket_cells(row: &SocketRow<'_>) -> [String; 8] {
+/// Returns the number of lines for more about the chosen row.
+fn about_lines(area: Rect) -> u16 {
+    match (area.height, area.width) {
+        (..8, _) => 0,
+        (_, 120..) => 1,
+        _ => 2,
+    }
+}
+
+/// Describes the chosen socket in full. Cells of the row may be cut or hidden.
+fn about_socket(row: &SocketRow<'_>) -> String {
+    let process = row.process;
+    let name = escaped(process.reading.process.program.as_bytes());
+    let socket = format!("{name} ({}), {} {}", process.reading.name(), row.socket.id, row.socket.type_name);
+    let age = if process.found.is_running {
+        format!("counters {} old", time(process.age()))
+    } else {
+        String::new()
+    };
+    let endpoints = rows::endpoint_states(process, row.socket.id);
+    let parts = [socket, row.note.clone(), endpoints, age];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Describes the chosen peer in full.
+fn about_peer(row: &PeerRow<'_>) -> String {
+    let address = escaped(row.peer.address.as_bytes());
+    let endpoint = format!("by {}", escaped(row.peer.endpoint.as_bytes()));
+    let place = if row.name.contains(&address) { String::new() } else { address };
+    let parts = [row.name.clone(), row.note.clone(), place, endpoint];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+fn socket_cells(row: &SocketRow<'_>) -> [String; 10] {
     [
         row.process.reading.name(),
         escaped(row.process.reading.process.program.as_bytes()),
         format!("{} {}", row.socket.id, row.socket.type_name),
+        row.places.clone(),
         count(row.socket.peers),
         rate(row.rates.sent),
         rate(row.rates.received),
         count(row.queued),
-        if row.fill_per_mille == 0 { String::new() } else { format!("{}%", (row.fill_per_mille + 5) / 10) },
+        if row.fill_per_mille < 10 { String::new() } else { format!("{}%", (row.fill_per_mille + 5) / 10) },
+        time(row.process.age()),
     ]
 }
 
@@ -219,12 +284,25 @@ fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
     ]
 }
 
-/// Returns the lowest rank of the columns that are hidden on a terminal of this width.
-fn least_hidden(columns: &[Column], width: u16) -> u8 {
-    let taken = |least: u8| {
-        columns.iter().filter(|column| column.3 < least).map(|column| column.1 + 1).sum::<u16>() + NOTE
+/// Returns the columns that a terminal of this width shows, with their indices and widths. The
+/// notes get the rest.
+fn visible(columns: &[Column], width: u16) -> Vec<(usize, u16)> {
+    let taken = |rank: u8| {
+        columns.iter().filter(|column| column.rank < rank).map(|column| column.width + 1).sum::<u16>() + NOTE
     };
-    (1..=u8::MAX).rev().find(|least| taken(*least) <= width).unwrap_or(1)
+    let hidden = (1..=u8::MAX).rev().find(|rank| taken(*rank) <= width).unwrap_or(1);
+    let mut room = width.saturating_sub(taken(hidden) - NOTE + WIDE_NOTE);
+    let mut shown: Vec<(usize, u16)> = (0..).zip(columns.iter().map(|column| column.width)).collect();
+    shown.retain(|(at, _)| columns[*at].rank < hidden);
+    // The column that may grow most grows first: it holds addresses.
+    let mut growing: Vec<&mut (usize, u16)> = shown.iter_mut().collect();
+    growing.sort_by_key(|(at, _)| Reverse(columns[*at].most));
+    for (at, width) in growing {
+        let more = room.min(columns[*at].most - columns[*at].width);
+        *width += more;
+        room -= more;
+    }
+    shown
 }
 
 /// Drawing area.
@@ -251,8 +329,24 @@ impl Canvas<'_> {
         self.put(0, y, text, self.area.width, style);
     }
 
+    /// Shows the help from this line on. Returns the first line that was shown.
+    fn help(&mut self, first: u16) -> u16 {
+        self.line(0, HELP_HEAD, Modifier::BOLD, None);
+        let style = self.style(Modifier::empty(), None);
+        let place = Rect { y: 2, height: self.area.height.saturating_sub(2), ..self.area };
+        // A line that is wrapped between words takes at most one line more than its width needs.
+        let width = usize::from(place.width.max(1));
+        let wrapped = |line: &&str| line.width().div_ceil(width).max(1) + usize::from(line.width() > width);
+        let lines: usize = HELP.iter().map(wrapped).sum();
+        let most = lines.saturating_sub(place.height.into()).min(usize::from(u16::MAX)) as u16;
+        let first = first.min(most);
+        let text = Paragraph::new(HELP.join("\n")).style(style).wrap(Wrap { trim: false });
+        text.scroll((first, 0)).render(place.intersection(self.area), self.buffer);
+        first
+    }
+
     fn columns(&mut self, columns: &[Column]) {
-        let heads: Vec<String> = columns.iter().map(|column| column.0.to_owned()).collect();
+        let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
         let style = self.style(Modifier::UNDERLINED, None);
         self.cells(2, columns, &heads, "NOTE", style, style);
     }
@@ -290,13 +384,10 @@ impl Canvas<'_> {
         noted: Style,
     ) {
         let mut x = 0;
-        let least = least_hidden(columns, self.area.width);
-        for ((_, width, at_right, hides), cell) in columns.iter().zip(cells) {
-            if *hides >= least {
-                continue;
-            }
+        for (at, width) in visible(columns, self.area.width) {
+            let cell = &cells[at];
             let wide = cell.width().min(usize::from(u16::MAX)) as u16;
-            let indent = if *at_right { width.saturating_sub(wide) } else { 0 };
+            let indent = if columns[at].at_right { width.saturating_sub(wide) } else { 0 };
             self.put(x + indent, y, cell, width - indent, plain);
             x += width + 1;
         }
@@ -304,8 +395,17 @@ impl Canvas<'_> {
         self.put(x, y, note, rest, noted);
     }
 
+    /// Shows a text about the chosen row above the keys.
+    fn about(&mut self, text: &str) {
+        let lines = about_lines(self.area);
+        let y = self.area.height.saturating_sub(1 + lines);
+        let style = self.style(Modifier::empty(), None);
+        let place = Rect::new(0, y, self.area.width, lines);
+        Paragraph::new(text).style(style).wrap(Wrap { trim: true }).render(place, self.buffer);
+    }
+
     fn keys(&mut self, keys: &str) {
-        let fits = keys.chars().count() <= usize::from(self.area.width);
+        let fits = keys.width() <= usize::from(self.area.width);
         let keys = if fits { keys } else { NARROW_KEYS };
         let style = self.style(Modifier::DIM, None);
         self.put(0, self.area.height.saturating_sub(1), keys, self.area.width, style);
@@ -319,10 +419,10 @@ mod tests {
     #[test]
     fn narrow_terminal_hides_columns_and_keeps_the_notes() {
         let shown = |columns: &'static [Column], width| -> Vec<&str> {
-            let least = least_hidden(columns, width);
-            columns.iter().filter(|column| column.3 < least).map(|column| column.0).collect()
+            visible(columns, width).iter().map(|(at, _)| columns[*at].head).collect()
         };
         assert_eq!((shown(&SOCKETS, 80).len(), shown(&PEERS, 80).len()), (8, 6));
+        assert_eq!((shown(&SOCKETS, 100).len(), shown(&SOCKETS, 110).len()), (9, 10));
         assert_eq!(shown(&SOCKETS, 60), ["PROGRAM", "SOCKET", "OUT/s", "IN/s", "QUEUED", "FULL"]);
         assert_eq!(shown(&SOCKETS, 40), ["PROGRAM", "SOCKET", "FULL"]);
         assert_eq!(shown(&SOCKETS, 1), ["PROGRAM", "SOCKET", "FULL"]);
@@ -330,10 +430,20 @@ mod tests {
     }
 
     #[test]
+    fn wide_terminal_widens_addresses_and_names_before_the_notes() {
+        let widths =
+            |width| -> Vec<u16> { visible(&SOCKETS, width).iter().map(|(_, width)| *width).collect() };
+        assert_eq!(widths(80), [7, 10, 10, 5, 6, 6, 6, 4]);
+        assert_eq!(widths(150), [7, 10, 10, 36, 5, 6, 6, 6, 4, 6]);
+        assert_eq!(widths(200), [7, 20, 10, 40, 5, 6, 6, 6, 4, 6]);
+    }
+
+    #[test]
     fn help_and_keys_fit_the_terminal() {
-        let is_within = |text: &str, width| text.chars().count() <= width;
+        let is_within = |text: &str, width| text.width() <= width;
         assert!(HELP.len() + 2 <= 24 && HELP.iter().all(|line| is_within(line, 80)));
         assert!(is_within(KEYS, 80) && is_within(KEYS_OF_PEERS, 80) && is_within(NARROW_KEYS, 40));
+        assert!(is_within(HELP_HEAD, 80));
     }
 
     #[test]
