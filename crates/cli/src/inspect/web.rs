@@ -1,9 +1,17 @@
 //! `taut web`: serves a page about all observed processes of this user. The page loads no external
 //! resources.
 //!
-//! The page (`web/page.html`) is one file. It requests `data` every second and computes rates, the
-//! graph and the charts itself. It requests `tap` to show the messages of a socket. All paths start
-//! with a random token.
+//! The files of the page are in the program. The page requests `data` every second and computes
+//! rates, the graph and the charts itself. It requests `tap` to show the messages of a socket. All
+//! paths start with a random token.
+//!
+//! ```text
+//!   page.html, page.css   the parts of the page, and their look
+//!   page.js               requests the data; draws problems, tables and the age of the data
+//!   rows.js               rows with rates, and the figures of the last minutes
+//!   graph.js, charts.js   the graph of processes, and the charts
+//!   messages.js, text.js  the messages of a socket; words and elements
+//! ```
 
 mod messages;
 
@@ -19,7 +27,18 @@ use super::{SocketSelection, json};
 use crate::args::Web;
 use crate::failure::{Failure, Result};
 
-const PAGE: &str = include_str!("web/page.html");
+/// Files of the page: name, kind and content.
+const FILES: [(&str, &str, &str); 8] = [
+    ("", "text/html; charset=utf-8", include_str!("web/page.html")),
+    ("page.css", "text/css; charset=utf-8", include_str!("web/page.css")),
+    ("page.js", SCRIPT, include_str!("web/page.js")),
+    ("rows.js", SCRIPT, include_str!("web/rows.js")),
+    ("graph.js", SCRIPT, include_str!("web/graph.js")),
+    ("charts.js", SCRIPT, include_str!("web/charts.js")),
+    ("messages.js", SCRIPT, include_str!("web/messages.js")),
+    ("text.js", SCRIPT, include_str!("web/text.js")),
+];
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Serves the page until the process ends.
 pub fn run(args: &Web) -> Result<()> {
@@ -33,12 +52,18 @@ pub fn run(args: &Web) -> Result<()> {
     let which = SocketSelection::new(args.all);
     server.serve(move |request| {
         match request.path.strip_prefix(&below).map(|path| path.split_once('?').unwrap_or((path, ""))) {
-            Some(("", "")) => HttpReply::new("text/html; charset=utf-8", PAGE.to_owned()),
             Some(("data", "")) => HttpReply::new("application/json", whole(which)),
             Some(("tap", question)) => messages::of(question),
+            Some((name, "")) => file(name),
             _ => HttpReply::nothing(),
         }
     })
+}
+
+/// Returns a file of the page.
+fn file(name: &str) -> HttpReply {
+    let found = FILES.iter().find(|file| file.0 == name);
+    found.map_or_else(HttpReply::nothing, |(_, kind, text)| HttpReply::new(kind, (*text).to_owned()))
 }
 
 /// Returns 128 random bits as digits.
@@ -52,9 +77,10 @@ fn token() -> Result<String> {
 /// Returns all current data.
 fn whole(which: SocketSelection) -> String {
     let (seen, faults) = super::all(which);
+    let now = now();
     let mut findings = vec![Vec::new(); seen.len()];
     for finding in diagnose_all(&seen, &HashMap::new(), Duration::ZERO) {
-        for finding in finding.effects.iter().chain([&finding]) {
+        for finding in [&finding].into_iter().chain(&finding.effects) {
             findings[finding.process].push(json!({
                 "socket": finding.socket, "peer": finding.peer, "level": finding.level.as_str(),
                 "what": finding.what, "evidence": finding.evidence, "advice": finding.advice,
@@ -65,9 +91,10 @@ fn whole(which: SocketSelection) -> String {
         let mut process = json::whole(seen, None);
         process["hints"] = findings.into();
         process["name"] = json!(seen.reading.name());
+        process["end"] = json!(seen.end(now));
         process
     });
     let faults = faults.iter().map(|(found, fault)| format!("{}: {fault}", found.pid));
-    json!({ "now": now(), "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() })
+    json!({ "now": now, "processes": processes.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() })
         .to_string()
 }
