@@ -13,9 +13,9 @@ unsafe extern "C" {
 /// The function to call.
 static HANDLER: OnceLock<fn(i32)> = OnceLock::new();
 
-/// Calls `f` with the exit status when the process ends by exit(3) or by the end of `main`. A signal
-/// and _exit(2) do not call it. Only the first `f` is called; a forked child inherits it. The library
-/// that contains this code then stays in the process.
+/// Calls `f` with the exit status when the process ends by exit(3) or by the end of `main`. A
+/// signal and _exit(2) do not call it. Only the first `f` is called; a forked child inherits it.
+/// The library that contains this code then stays in the process.
 pub fn call_at_exit(f: fn(i32)) {
     if HANDLER.set(f).is_ok() {
         unload::prevent();

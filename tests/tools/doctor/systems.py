@@ -70,7 +70,7 @@ SYSTEMS = [
         witness="work.py",
         rule="wrong-endpoint",
         where="work.py",
-        words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611, where nobody listens; PUSH of dispatch\.py .* listens at tcp://127\.0\.0\.1:5600 .*\d+ failed attempts in \d+ s",
+        words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611, because no socket listens there; PUSH of dispatch\.py .* listens at tcp://127\.0\.0\.1:5600 .*\d+ failed attempts in \d+ s",
         outside="the programs are not connected; the address and the reason stay unknown",
     ),
     System(

@@ -1,5 +1,5 @@
-//! `taut doctor`: lists the causes of problems, the worst first, each with its evidence, a remedy and
-//! its effects.
+//! `taut doctor`: lists the causes of problems, the worst first, each with its evidence, a remedy
+//! and its effects.
 
 use std::collections::HashMap;
 use std::fs;
@@ -58,7 +58,7 @@ pub fn run(args: &Doctor) -> Result<()> {
     }
 }
 
-/// Returns the findings about these processes. `before` has their earlier readings, `apart` earlier.
+/// Returns the findings about these processes. `before` has their readings from `apart` earlier.
 pub fn diagnose_all(
     seen: &[ProcessSnapshot],
     before: &HashMap<PathBuf, Reading>,

@@ -1,5 +1,6 @@
-//! Notes in the header of the counters file, written without the thread of the watch: the exit status
-//! of a process that does not terminate its contexts, and the refused calls of forked children.
+//! Notes in the header of the counters file, written without the thread of the watch: the exit
+//! status of a process that does not terminate its contexts, and the refused calls of forked
+//! children.
 
 use std::path::{Path, PathBuf};
 

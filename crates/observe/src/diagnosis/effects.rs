@@ -38,7 +38,7 @@ pub(super) fn group(graph: &Graph<'_>, all: Vec<Finding>) -> Vec<Finding> {
     for place in follows.iter().flatten() {
         has_cause[*place] = true;
     }
-    // First those that follow from nothing, then those that follow from each other.
+    // First the findings without a cause, then those that follow from each other.
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|place| (has_cause[*place], Reverse(all[*place].rank())));
     let mut owner: Vec<Option<usize>> = vec![None; all.len()];
@@ -98,7 +98,7 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             }
             for socket in &graph.processes[cause.process].reading.sockets {
                 let key = SocketKey { process: cause.process, socket: socket.id };
-                for other in graph.linked(key, None) {
+                for other in graph.linked(key) {
                     add(other, &[WAITING, GONE, UNREACHED]);
                 }
                 let bound = graph.endpoints_of(key).iter().filter(|endpoint| endpoint.bound);
@@ -118,11 +118,11 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
         }
         "not-received" | "not-replied" | "out-of-step" => {
             add(own, &[IDLE]);
-            for other in graph.linked(own, None) {
+            for other in graph.linked(own) {
                 add(other, &[WAITING, &["out-of-step"]]);
             }
         }
-        // A program that waits until it can send does not receive meanwhile.
+        // Meanwhile, a program that waits until it can send receives no messages.
         "queue-full" => {
             for socket in &graph.processes[cause.process].reading.sockets {
                 add(SocketKey { process: cause.process, socket: socket.id }, &[IDLE]);
@@ -152,7 +152,7 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             }
         }
         "same-id" => {
-            for other in graph.linked(own, None) {
+            for other in graph.linked(own) {
                 add(other, &[UNREACHED, GONE, WAITING]);
             }
             add(own, &[GONE, UNREACHED, &["discards"]]);
@@ -166,13 +166,13 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
         }
         "peers-silent" => {
             add(own, &[GONE]);
-            for other in graph.linked(own, None) {
+            for other in graph.linked(own) {
                 add(other, &[GONE, &["peers-silent"]]);
             }
         }
         "discards" => {
             add(own, &[IDLE]);
-            for other in graph.linked(own, None) {
+            for other in graph.linked(own) {
                 add(other, &[WAITING]);
             }
         }

@@ -121,7 +121,7 @@ impl<'a> Graph<'a> {
         places.iter().map(|place| place.key).collect()
     }
 
-    /// Returns the endpoints that are bound to the port or path of this one, whoever can reach them.
+    /// Returns the endpoints that are bound to the port or path of this one, reachable or not.
     pub(super) fn same_port_or_path<'s>(
         &'s self,
         endpoint: &'s Endpoint,
@@ -154,10 +154,10 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Returns the sockets at the other ends of the connections of a socket, or of one of its peers.
-    pub(super) fn linked(&self, key: SocketKey, only: Option<u64>) -> Vec<SocketKey> {
-        let peers = self.peers_of(key).iter().filter(|peer| only.is_none_or(|only| only == peer.id));
-        let mut all: Vec<SocketKey> = peers.flat_map(|peer| self.others(key, peer)).collect();
+    /// Returns the sockets at the other ends of a socket's connections.
+    pub(super) fn linked(&self, key: SocketKey) -> Vec<SocketKey> {
+        let mut all: Vec<SocketKey> =
+            self.peers_of(key).iter().flat_map(|peer| self.others(key, peer)).collect();
         all.dedup();
         all
     }
@@ -179,7 +179,7 @@ impl<'a> Graph<'a> {
         there.filter(is_other).map(|(other, _)| *other).collect()
     }
 
-    /// Returns the sockets that try to connect to a bound endpoint of `key`, or are connected to it.
+    /// Returns the sockets that are connected to a bound endpoint of `key`, or try to be.
     pub(super) fn connected_to(&self, key: SocketKey, bound: &Endpoint) -> Vec<SocketKey> {
         let wanted = Address::new(bound);
         let is_there = |from: &Place<'a>| {
@@ -191,7 +191,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the bound endpoint that a socket without a peer was probably meant to connect to: of
-    /// a type that fits, not reached by anybody, and the most similar to its own endpoint.
+    /// a type that fits, without any peer so far, and the most similar to its own endpoint.
     pub(super) fn meant_place(&self, key: SocketKey) -> Option<Place<'a>> {
         let socket = self.socket(key)?;
         let failing = |endpoint: &&&Endpoint| !endpoint.bound && endpoint.failures > 0;

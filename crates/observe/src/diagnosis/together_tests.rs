@@ -179,7 +179,7 @@ fn a_waiting_socket_at_another_port_is_told() {
     let all = first_is(&running(&readings), "wrong-endpoint", 1);
     assert_eq!(
         all[0].what,
-        "PUSH cannot connect to tcp://127.0.0.1:6051, where nobody listens; PULL of work.py (1) listens at tcp://127.0.0.1:6052"
+        "PUSH cannot connect to tcp://127.0.0.1:6051, because no socket listens there; PULL of work.py (1) listens at tcp://127.0.0.1:6052"
     );
     assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
 }
@@ -195,7 +195,7 @@ fn a_name_that_leads_elsewhere_is_told() {
     let readings = [server, client];
     let all = first_is(&running(&readings), "wrong-address", 1);
     assert!(
-        all[0].what.starts_with("The name `orders` resolves to 127.0.0.3, where nobody listens"),
+        all[0].what.starts_with("The name `orders` resolves to 127.0.0.3, but no socket listens there"),
         "{}",
         all[0]
     );
@@ -217,7 +217,7 @@ fn a_topic_that_nobody_publishes_is_told_with_the_similar_one() {
     assert!(
         all[0]
             .what
-            .starts_with("Nobody publishes `market.trade.`, to which SUB subscribes: PUB of news.py (1)"),
+            .starts_with("SUB subscribes to `market.trade.`, which no publisher sends: PUB of news.py (1)"),
         "{}",
         all[0]
     );
@@ -315,7 +315,7 @@ fn a_program_that_crashes_again_and_again_is_told_at_the_running_one() {
         found.iter().any(|finding| finding.evidence.ends_with("; worker.py (4) runs since")),
         "{found:#?}"
     );
-    // One that does not run again is news, unless somebody asked it to end.
+    // One that does not run again is news, unless it was asked to end.
     all.remove(3);
     assert_eq!((diagnose(&all)[0].rule, diagnose(&all)[0].level), ("ended", Level::Warning));
     all[2].state = ended(1, Some(EndCause::Exited(0)));

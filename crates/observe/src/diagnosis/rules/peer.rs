@@ -180,8 +180,7 @@ pub(super) fn unread(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Opt
     )
 }
 
-/// Reports a queue without a limit, or far below it, that has grown for a long time: the memory ends
-/// first.
+/// Reports a queue without a limit that has grown for a long time: the memory is used up first.
 pub(super) fn grows(scene: &RuleInput<'_>, socket: &Socket, peer: &Peer) -> Option<Finding> {
     let out = (peer.queued_out, peer.queued_out_bytes, peer.limit_out, peer.growing_since, peer.growing_from);
     let into =

@@ -129,8 +129,7 @@ pub(super) fn discards(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding
     let (what, advice) = match socket.discarded_by {
         DiscardReason::NoDelimiter => (
             format!("{name} discards requests that have no empty delimiter"),
-            "A DEALER must send an empty part before the request, as a REQ does. The reply then begins with an empty \
-             part, too.",
+            "A DEALER must send an empty part before the request, as a REQ does. Its reply also begins with an empty part.",
         ),
         DiscardReason::NoReplyDelimiter => (
             format!("{name} discards replies that have no empty delimiter"),
@@ -142,7 +141,7 @@ pub(super) fn discards(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding
         ),
         DiscardReason::SeveralParts => (
             format!("{name} has ZMQ_CONFLATE, which keeps only one part of messages with several parts"),
-            "Put everything into one part, or do without ZMQ_CONFLATE and read until nothing is left.",
+            "Put everything into one part, or leave ZMQ_CONFLATE out and read until no message is left.",
         ),
         DiscardReason::RefusedPeer => (
             format!("{name} discards messages of a peer that it refused"),

@@ -60,7 +60,7 @@ pub(super) fn ended(graph: &Graph<'_>) -> Vec<Finding> {
     found.collect()
 }
 
-/// True if somebody asked the process to end: SIGHUP, SIGINT or SIGTERM.
+/// True if the process was asked to end: SIGHUP, SIGINT or SIGTERM.
 fn is_request(cause: EndCause) -> bool {
     matches!(cause, EndCause::Exited(0) | EndCause::Killed(1 | 2 | 15))
 }

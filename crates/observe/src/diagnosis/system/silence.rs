@@ -1,4 +1,4 @@
-//! Connections that end again and again: because a peer answers no heartbeat, or because it closes them.
+//! Connections that end again and again, because a peer answers no heartbeat or closes them.
 
 use super::finding;
 use crate::diagnosis::graph::{Graph, SocketKey};
@@ -25,7 +25,7 @@ fn of_socket(graph: &Graph<'_>, key: SocketKey) -> Option<Finding> {
     if latest > 0 && seconds >= LATELY {
         return None;
     }
-    let mut others: Vec<SocketKey> = graph.linked(key, None);
+    let mut others: Vec<SocketKey> = graph.linked(key);
     for endpoint in graph.endpoints_of(key).iter().filter(|endpoint| !endpoint.bound) {
         others.extend(graph.same_port_or_path(endpoint).map(|place| place.key));
     }

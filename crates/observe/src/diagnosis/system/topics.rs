@@ -13,7 +13,7 @@ const NAMED: usize = 3;
 /// Microseconds that a publisher may need before its first message.
 const PATIENCE: u64 = 3_000_000;
 
-/// Subscribers that get nothing, because their publishers publish other topics only.
+/// Subscribers without messages, because their publishers publish other topics only.
 pub(super) fn unmatched(graph: &Graph<'_>) -> Vec<Finding> {
     let subscribers = graph.sockets().filter(|(_, socket)| {
         matches!(&*socket.type_name, "SUB" | "XSUB") && socket.messages_in == 0 && socket.peers > 0
@@ -66,9 +66,9 @@ fn of_subscriber(graph: &Graph<'_>, key: SocketKey) -> Option<Finding> {
     };
     Some(Finding {
         what: format!(
-            "Nobody publishes {}, to which {} subscribes: {type_name} of {at} publishes {}",
-            topic_name(&closest.prefix),
+            "{} subscribes to {}, which no publisher sends: {type_name} of {at} publishes {}",
             socket.type_name,
+            topic_name(&closest.prefix),
             if is_typo { topic_name(&topic.prefix) } else { names.join(", ") }
         ),
         evidence: format!(

@@ -158,12 +158,12 @@ pub(super) fn other_namespace(graph: &Graph<'_>) -> Vec<Finding> {
         let (space, advice) = match address.transport {
             "ipc" => (
                 "mount",
-                "Each sees files of its own (a container, or PrivateTmp= of systemd): choose a path that both \
+                "The two programs have different files (a container, or PrivateTmp= of systemd): choose a path that both \
                  mount, such as a folder in /run, or use tcp.",
             ),
             _ => (
                 "network",
-                "Each has addresses of its own (a container): connect to the address of the other one, and bind \
+                "The two programs have different addresses (a container): connect to the address of the other one, and bind \
                  there to an address that is reachable from outside.",
             ),
         };
@@ -217,15 +217,14 @@ pub(super) fn taken_path(graph: &Graph<'_>) -> Vec<Finding> {
                 graph.program(other.key.process)
             ),
             evidence: "new connections to this path reach the later socket only".to_owned(),
-            advice: "Give each socket a path of its own. Perhaps the same program was started twice."
-                .to_owned(),
+            advice: "Give each socket its own path. Perhaps the same program was started twice.".to_owned(),
             ..finding(place.key, Level::Trouble, "taken-path", 1)
         })
     });
     found.collect()
 }
 
-/// An endpoint where nobody listens, while a socket of the type that fits waits at another one.
+/// An endpoint without a listener, while a socket of the type that fits waits at another one.
 pub(super) fn wrong_endpoint(graph: &Graph<'_>) -> Vec<Finding> {
     let failing = graph.connected().filter(|place| {
         fails_by(place.endpoint, &[event_text::CONNECT_FAILED])
@@ -240,7 +239,7 @@ pub(super) fn wrong_endpoint(graph: &Graph<'_>) -> Vec<Finding> {
         }
         Some(Finding {
             what: format!(
-                "{} cannot connect to {}, where nobody listens; {} of {} listens at {}",
+                "{} cannot connect to {}, because no socket listens there; {} of {} listens at {}",
                 from.socket.type_name,
                 readable_name(from.endpoint),
                 meant.socket.type_name,
@@ -248,7 +247,7 @@ pub(super) fn wrong_endpoint(graph: &Graph<'_>) -> Vec<Finding> {
                 readable_name(meant.endpoint)
             ),
             evidence: format!(
-                "{} in {seconds} s: {}; nobody has connected to {}",
+                "{} in {seconds} s: {}; no peer has come to {}",
                 format_count(from.endpoint.failures, "failed attempt"),
                 from.endpoint.reason,
                 readable_name(meant.endpoint)
@@ -262,7 +261,7 @@ pub(super) fn wrong_endpoint(graph: &Graph<'_>) -> Vec<Finding> {
     found
 }
 
-/// A name that resolves to an address where nobody listens, while the port is bound at another
+/// A name that resolves to an address without a listener, while the port is bound at another
 /// address of this host.
 fn wrong_address(graph: &Graph<'_>) -> Vec<Finding> {
     let failing = graph.connected().filter(|place| {
@@ -280,7 +279,7 @@ fn wrong_address(graph: &Graph<'_>) -> Vec<Finding> {
         let there = there.filter(|_| is_name && !is_there)?;
         Some(Finding {
             what: format!(
-                "The name `{}` resolves to {}, where nobody listens; {} of {} listens at {}",
+                "The name `{}` resolves to {}, but no socket listens there; {} of {} listens at {}",
                 given.host,
                 resolved.host,
                 there.socket.type_name,
