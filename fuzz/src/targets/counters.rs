@@ -1,8 +1,8 @@
 //! Counters files, which a tool reads while a program of the same user writes them.
 
 use tautline_observe::{
-    Context, Endpoint, Event, HEADER, Image, MAGIC, Peer, Process, Reading, Route, Socket, VERSION, checksum,
-    hints,
+    Context, Endpoint, Event, HEADER, Image, MAGIC, Observed, Peer, Process, Reading, Route, Socket, VERSION,
+    checksum, diagnose,
 };
 
 /// Position of the description of the first image.
@@ -13,8 +13,9 @@ pub fn run(input: &[u8]) {
     for file in [input.to_vec(), file(input)] {
         if let Ok(reading) = tautline_observe::parse(&file) {
             assert!(count(&reading) <= file.len() / 8);
-            let findings = hints(&reading, None).into_iter().chain(hints(&reading, Some(&reading)));
-            findings.for_each(|finding| assert!(!finding.what.is_empty()));
+            let again = Observed { before: Some(&reading), ..Observed::new(&reading) };
+            let findings = diagnose(&[Observed::new(&reading), again]);
+            findings.iter().for_each(|finding| assert!(!finding.what.is_empty()));
         }
     }
 }
