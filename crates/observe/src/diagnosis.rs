@@ -27,6 +27,9 @@ use input::RuleInput;
 /// Most findings of one rule about peers of one socket. Further findings are only counted.
 const PEERS: usize = 3;
 
+/// Most findings that are compared with each other; the worst ones are kept.
+const MOST: usize = 1000;
+
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -159,6 +162,8 @@ pub fn diagnose(processes: &[Observed<'_>]) -> Vec<Finding> {
         all.extend(of_process.into_iter().map(|finding| Finding { process: place, ..finding }));
     }
     all.extend(system::findings(&graph));
+    all.sort_by_key(|finding| Reverse(finding.rank()));
+    all.truncate(MOST);
     for finding in all.iter_mut().filter(|finding| finding.next.is_empty()) {
         let name = processes[finding.process].reading.name();
         finding.next = match finding.socket {

@@ -123,9 +123,10 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             }
         }
         // Meanwhile, a program that waits until it can send receives no messages.
-        "queue-full" => {
+        "queue-full" | "no-reply" => {
+            let idle: &[&str] = if cause.rule == "no-reply" { &["not-replied"] } else { IDLE };
             for socket in &graph.processes[cause.process].reading.sockets {
-                add(SocketKey { process: cause.process, socket: socket.id }, &[IDLE]);
+                add(SocketKey { process: cause.process, socket: socket.id }, &[idle]);
             }
         }
         "swapped" => {
@@ -150,6 +151,36 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             if let Some(meant) = graph.meant_place(own) {
                 add(meant.key, &[UNREACHED]);
             }
+        }
+        "deadlock" => {
+            for process in 0..graph.processes.len() {
+                for socket in &graph.processes[process].reading.sockets {
+                    let key = SocketKey { process, socket: socket.id };
+                    let is_own = process == cause.process;
+                    let is_linked = || graph.linked(key).iter().any(|other| other.process == cause.process);
+                    if is_own || is_linked() {
+                        add(key, &[IDLE, &["no-reply", "out-of-step"]]);
+                    }
+                }
+            }
+        }
+        "other-context" | "idle-side" => {
+            add(own, &[UNREACHED]);
+            for socket in &graph.processes[cause.process].reading.sockets {
+                let key = SocketKey { process: cause.process, socket: socket.id };
+                add(key, &[IDLE, WAITING, &["no-peers"]]);
+                if cause.rule == "other-context" {
+                    add(key, &[&["idle-side"]]);
+                }
+            }
+        }
+        "breaks-off" => {
+            for endpoint in graph.endpoints_of(own) {
+                for other in graph.connected_to(own, endpoint) {
+                    add(other, &[GONE, WAITING, UNREACHED]);
+                }
+            }
+            add(own, &[GONE]);
         }
         "same-id" => {
             for other in graph.linked(own) {

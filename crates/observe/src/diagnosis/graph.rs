@@ -6,6 +6,10 @@ use super::text::distance;
 use super::{Observed, ProcessState};
 use crate::{Endpoint, EndpointState, Peer, Socket};
 
+/// Most endpoints of one port or path that are compared. A counters file of another user may have
+/// any number.
+const MOST_PLACES: usize = 256;
+
 /// A socket of a process: the place of the process, and the ID of the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SocketKey {
@@ -30,7 +34,9 @@ pub(super) struct Graph<'a> {
     /// Peers, by socket.
     peers: HashMap<SocketKey, Vec<&'a Peer>>,
     /// Bound endpoints, by port or path.
-    bound: HashMap<String, Vec<Place<'a>>>,
+    bound: HashMap<&'a str, Vec<Place<'a>>>,
+    /// Connected endpoints of the processes that run, by port or path.
+    connected: HashMap<&'a str, Vec<Place<'a>>>,
     /// Sockets with an endpoint of this path, and whether they are bound to it, by process.
     by_path: HashMap<(usize, &'a str), Vec<(SocketKey, bool)>>,
     /// Ends of tcp connections, by local and remote address.
@@ -47,6 +53,7 @@ impl<'a> Graph<'a> {
             endpoints: HashMap::new(),
             peers: HashMap::new(),
             bound: HashMap::new(),
+            connected: HashMap::new(),
             by_path: HashMap::new(),
             by_addresses: HashMap::new(),
             running: HashMap::new(),
@@ -63,10 +70,20 @@ impl<'a> Graph<'a> {
                 let key = SocketKey { process, socket: endpoint.socket };
                 graph.endpoints.entry(key).or_default().push(endpoint);
                 let same_path = graph.by_path.entry((process, Address::new(endpoint).path)).or_default();
-                same_path.push((key, endpoint.bound));
-                if let (true, Some(socket)) = (endpoint.bound, graph.sockets.get(&key)) {
-                    let place = Place { key, socket, endpoint };
-                    graph.bound.entry(Address::new(endpoint).port_or_path()).or_default().push(place);
+                if same_path.len() < MOST_PLACES {
+                    same_path.push((key, endpoint.bound));
+                }
+                let Some(socket) = graph.sockets.get(&key) else { continue };
+                let (place, path) = (Place { key, socket, endpoint }, Address::new(endpoint).path);
+                let places = match endpoint.bound {
+                    true => graph.bound.entry(path).or_default(),
+                    false if observed.state == ProcessState::Running => {
+                        graph.connected.entry(path).or_default()
+                    }
+                    false => continue,
+                };
+                if places.len() < MOST_PLACES {
+                    places.push(place);
                 }
             }
             for peer in &reading.peers {
@@ -127,7 +144,7 @@ impl<'a> Graph<'a> {
         endpoint: &'s Endpoint,
     ) -> impl Iterator<Item = Place<'a>> + use<'a, 's> {
         let address = Address::new(endpoint);
-        let same = self.bound.get(&address.port_or_path()).map_or(&[][..], Vec::as_slice);
+        let same = self.bound.get(address.path).map_or(&[][..], Vec::as_slice);
         same.iter().copied().filter(move |place| Address::new(place.endpoint).transport == address.transport)
     }
 
@@ -181,13 +198,12 @@ impl<'a> Graph<'a> {
 
     /// Returns the sockets that are connected to a bound endpoint of `key`, or try to be.
     pub(super) fn connected_to(&self, key: SocketKey, bound: &Endpoint) -> Vec<SocketKey> {
-        let wanted = Address::new(bound);
-        let is_there = |from: &Place<'a>| {
-            let address = Address::new(from.endpoint);
-            address.path == wanted.path
-                && self.reached_from(*from).any(|to| to.key == key && std::ptr::eq(to.endpoint, bound))
+        let places = self.connected.get(Address::new(bound).path).map_or(&[][..], Vec::as_slice);
+        let is_there = |from: &&Place<'a>| {
+            let mut reached = self.reached_from(**from);
+            reached.any(|to| to.key == key && std::ptr::eq(to.endpoint, bound))
         };
-        self.connected().filter(is_there).map(|from| from.key).collect()
+        places.iter().filter(is_there).map(|from| from.key).collect()
     }
 
     /// Returns the bound endpoint that a socket without a peer was probably meant to connect to: of
@@ -264,10 +280,6 @@ impl<'a> Address<'a> {
 
     fn is_path(&self) -> bool {
         self.host.is_empty()
-    }
-
-    fn port_or_path(&self) -> String {
-        self.path.to_owned()
     }
 
     /// True if a listener on this address takes connections to `host` on the same machine.

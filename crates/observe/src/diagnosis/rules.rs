@@ -32,6 +32,7 @@ pub(super) fn of_socket(scene: &RuleInput<'_>, socket: &Socket) -> impl Iterator
         socket::has_no_peers,
         socket::discards,
         socket::key_pair,
+        socket::breaks_off,
         turns::out_of_step,
         turns::waits_for_reply,
         turns::owes_a_reply,

@@ -1,7 +1,9 @@
 //! Rules about several processes together.
 
 mod crashes;
+mod deadlock;
 mod identity;
+mod idle_side;
 mod silence;
 mod topics;
 mod wiring;
@@ -20,9 +22,13 @@ pub(super) fn findings(graph: &Graph<'_>) -> Vec<Finding> {
         wiring::other_namespace,
         wiring::taken_path,
         wiring::wrong_endpoint,
+        deadlock::deadlock,
+        idle_side::other_context,
+        idle_side::idle_side,
         identity::same_id,
         identity::not_bound,
         topics::unmatched,
+        topics::joined_late,
         silence::silent_peers,
         silence::lost_peers,
         silence::brief_peers,

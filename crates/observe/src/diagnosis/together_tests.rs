@@ -335,3 +335,103 @@ fn keys_that_do_not_belong_together_explain_the_refused_handshakes() {
     let all = first_is(&running(&readings), "key-pair", 1);
     assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
 }
+
+/// A REQ that waits for a reply, and a REP that owes one.
+fn add_call(client: &mut Reading, server: &mut Reading, port: u16) {
+    add_socket(client, 7, "REQ").messages_out = 1;
+    add_socket(server, 8, "REP").messages_in = 1;
+    add_bound(server, 8, &format!("tcp://127.0.0.1:{port}"));
+    link((client, 7), (server, 8), port);
+    let asked = client.peers.iter_mut().find(|peer| peer.socket == 7).unwrap();
+    (asked.messages_out, asked.last_out) = (1, NOW - 20 * SECOND);
+    let owing = server.peers.iter_mut().find(|peer| peer.socket == 8).unwrap();
+    (owing.messages_in, owing.last_in) = (1, NOW - 20 * SECOND);
+}
+
+#[test]
+fn programs_that_wait_for_each_other_are_told_once() {
+    let (mut orders, mut stock) = (process(1, "orders.py"), process(2, "stock.py"));
+    add_call(&mut orders, &mut stock, 6001);
+    add_call(&mut stock, &mut orders, 6002);
+    let readings = [orders, stock];
+    let all = first_is(&running(&readings), "deadlock", 0);
+    assert!(all[0].what.starts_with("orders.py (1) and stock.py (2) wait for each other: "), "{}", all[0]);
+    assert_eq!((all.len(), all[0].effects.len()), (1, 4), "{all:#?}");
+    // A chain is no circle.
+    let (mut orders, mut stock) = (process(1, "orders.py"), process(2, "stock.py"));
+    add_call(&mut orders, &mut stock, 6001);
+    let readings = [orders, stock];
+    assert_eq!(diagnose(&running(&readings))[0].rule, "not-replied");
+}
+
+#[test]
+fn a_broker_without_workers_is_told_with_those_at_another_broker() {
+    let (mut broker, mut client) = (process(1, "broker"), process(2, "client"));
+    let (mut old, mut worker) = (process(3, "old"), process(4, "worker"));
+    add_socket(&mut broker, 1, "ROUTER");
+    add_socket(&mut broker, 2, "DEALER");
+    add_bound(&mut broker, 2, "ipc:///run/new");
+    add_socket(&mut client, 1, "DEALER");
+    link((&mut client, 1), (&mut broker, 1), 6001);
+    let waiting = broker.peers.iter_mut().find(|peer| peer.socket == 1).unwrap();
+    (waiting.queued_in, waiting.messages_in) = (3, 3);
+    (waiting.idle_since, waiting.last_in) = (NOW - 20 * SECOND, NOW - 20 * SECOND);
+    add_socket(&mut old, 1, "DEALER");
+    add_bound(&mut old, 1, "tcp://127.0.0.1:6002");
+    add_socket(&mut worker, 1, "REP");
+    link((&mut worker, 1), (&mut old, 1), 6002);
+    let readings = [broker, client, old, worker];
+    let all = first_is(&running(&readings), "idle-side", 0);
+    assert_eq!(
+        all[0].what,
+        "DEALER at ipc:///run/new has no peer, while messages wait at ROUTER of the same program"
+    );
+    assert!(all[0].advice.ends_with("DEALER of old (3) has 1 peer: perhaps they belong here."), "{}", all[0]);
+    assert_eq!(rules_of(&all[0].effects), ["no-peers"]);
+}
+
+#[test]
+fn an_inproc_endpoint_of_another_context_is_told() {
+    let mut resizer = process(1, "resizer");
+    add_socket(&mut resizer, 1, "PUSH");
+    add_bound(&mut resizer, 1, "inproc://jobs");
+    add_socket(&mut resizer, 2, "PULL").context = 2;
+    resizer.endpoints.push(Endpoint { socket: 2, name: "inproc://jobs".into(), ..Endpoint::default() });
+    let mut readings = [resizer];
+    let all = first_is(&running(&readings), "other-context", 0);
+    assert_eq!((all[0].socket, rules_of(&all[0].effects)), (2, vec!["no-peers"]));
+    readings[0].sockets[1].context = 1;
+    assert_eq!(diagnose(&running(&readings))[0].rule, "no-peers");
+}
+
+#[test]
+fn a_subscriber_that_came_after_the_messages_is_a_note() {
+    let (mut news, mut reader) = (process(1, "configd"), process(2, "edge"));
+    add_socket(&mut news, 1, "PUB").unmatched = 10;
+    add_socket(&mut reader, 1, "SUB").subscriptions = 1;
+    link((&mut reader, 1), (&mut news, 1), 6001);
+    let readings = [news, reader];
+    let before = readings.clone();
+    let observed: Vec<Observed<'_>> = readings
+        .iter()
+        .zip(&before)
+        .map(|(now, before)| Observed { before: Some(before), ..Observed::new(now) })
+        .collect();
+    let all = first_is(&observed, "joined-late", 1);
+    assert_eq!(all[0].level, Level::Note);
+    assert!(all[0].evidence.starts_with("10 messages without a subscriber, and none since"), "{}", all[0]);
+}
+
+#[test]
+fn endpoints_of_a_hostile_file_are_compared_in_bounded_time() {
+    let mut hostile = process(1, "hostile");
+    for id in 0..20_000 {
+        add_socket(&mut hostile, id, if id % 2 == 0 { "SUB" } else { "REP" });
+        match id % 2 {
+            0 => drop(add_failing(&mut hostile, id, "tcp://127.0.0.1:1", 0x2000)),
+            _ => drop(add_bound(&mut hostile, id, "tcp://127.0.0.1:1")),
+        };
+    }
+    let readings = [hostile];
+    assert!(!diagnose(&running(&readings)).is_empty());
+}

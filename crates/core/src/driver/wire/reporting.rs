@@ -110,6 +110,9 @@ pub(super) fn words(options: &Options, why: Loss, ttl: Duration) -> String {
         Loss::Protocol(ProtocolError::PeerMisbehaved(Violation::MalformedReply)) => {
             "a message of the peer is not a reply: it has no empty delimiter".to_owned()
         }
+        Loss::Protocol(ProtocolError::TooLarge { size, limit }) => {
+            format!("a message of {size} bytes is larger than ZMQ_MAXMSGSIZE ({limit})")
+        }
         Loss::Silent(Silence::Handshake) => {
             format!("no handshake within {} ms", ms(options.handshake_interval))
         }

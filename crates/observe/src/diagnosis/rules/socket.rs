@@ -2,11 +2,14 @@
 
 use std::cmp::Reverse;
 
-use super::{BUSY, PATIENCE, finding};
+use super::{BUSY, LATELY, PATIENCE, finding};
 use crate::diagnosis::text::{format_count, format_short, id_name, readable_name};
 use crate::diagnosis::{Finding, Level, RuleInput};
+use crate::event_text;
 use crate::{DiscardReason, Endpoint, EndpointState, Options, Socket, SocketState};
 
+/// Smallest number of a protocol error in an event (`ZMQ_PROTOCOL_ERROR_*`).
+const PROTOCOL_ERROR: u64 = 0x1000_0000;
 /// Maximum number of peers that a finding names.
 const NAMED: usize = 3;
 
@@ -176,5 +179,27 @@ pub(super) fn key_pair(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding
         "ZMQ_CURVE_PUBLICKEY differs from the public key that belongs to ZMQ_CURVE_SECRETKEY".to_owned(),
         "Perhaps the two are swapped, or come from different pairs. `zmq_curve_public` computes the public key of a \
          secret one; `taut keygen` makes a new pair.",
+    )
+}
+
+/// Reports connections that this socket itself closed, because of what the peer sent.
+pub(super) fn breaks_off(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
+    let broken = scene.reading.events.iter().filter(|event| {
+        event.socket == socket.id
+            && event.code == event_text::LOST
+            && event.value >= PROTOCOL_ERROR
+            && scene.seconds(event.at) < LATELY
+    });
+    let last = broken.clone().next_back()?;
+    let count = broken.count() as u64;
+    finding(socket, Level::Trouble, "breaks-off", count).with_text(
+        format!("{} closes the connection of a peer: {}", scene.name_of(socket), last.reason),
+        format!(
+            "{}, the latest {} s ago, to {}",
+            format_count(count, "closed connection"),
+            scene.seconds(last.at),
+            last.remote
+        ),
+        "Correct the messages of that peer, or the limit of this socket (ZMQ_MAXMSGSIZE).",
     )
 }

@@ -5,6 +5,9 @@ use crate::diagnosis::text::format_count;
 use crate::diagnosis::{Finding, Level, RuleInput};
 use crate::{Options, Peer, PeerState, Socket};
 
+/// Endpoint of the authentication handler, as RFC 27 (ZAP) defines it.
+const ZAP: &str = "inproc://zeromq.zap.01";
+
 /// Reports calls that were refused because they were out of turn.
 pub(super) fn out_of_step(scene: &RuleInput<'_>, socket: &Socket) -> Option<Finding> {
     let more = scene.increase(socket, |socket| socket.out_of_turn);
@@ -109,6 +112,20 @@ pub(super) fn owes_a_reply(scene: &RuleInput<'_>, socket: &Socket) -> Option<Fin
     let seconds = scene.seconds(peer.last_in);
     if seconds < BUSY {
         return None;
+    }
+    let is_zap = |endpoint: &crate::Endpoint| endpoint.bound && endpoint.name == ZAP;
+    if scene.endpoints_of(socket.id).any(is_zap) {
+        return finding(socket, Level::Trouble, "zap-silent", seconds).with_text(
+            format!(
+                "The ZAP handler ({} at {ZAP}) does not reply, so no peer can complete a handshake",
+                socket.type_name
+            ),
+            format!("a request waits for {seconds} s"),
+            format!(
+                "Check the thread of the authenticator: it has ended, or is blocked. {}",
+                scene.stack_commands()
+            ),
+        );
     }
     let waiting = scene.peers_of(socket.id).filter(owed).count() - 1;
     let others = match waiting {

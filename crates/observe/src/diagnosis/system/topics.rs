@@ -2,7 +2,7 @@
 
 use super::finding;
 use crate::diagnosis::graph::{Graph, SocketKey};
-use crate::diagnosis::text::{distance, topic_name};
+use crate::diagnosis::text::{distance, format_count, topic_name};
 use crate::diagnosis::{Finding, Level};
 use crate::{PeerState, Topic};
 
@@ -79,6 +79,44 @@ fn of_subscriber(graph: &Graph<'_>, key: SocketKey) -> Option<Finding> {
         next: format!("taut tap {}/{}", graph.processes[publisher.process].reading.name(), publisher.socket),
         ..finding(key, level, "topic-unmatched", seconds)
     })
+}
+
+/// Subscribers that came after the messages of their publishers.
+pub(super) fn joined_late(graph: &Graph<'_>) -> Vec<Finding> {
+    let subscribers = graph.sockets().filter(|(_, socket)| {
+        matches!(&*socket.type_name, "SUB" | "XSUB") && socket.messages_in == 0 && socket.peers > 0
+    });
+    let found = subscribers.filter_map(|(key, socket)| {
+        let publishers = graph.linked(key);
+        let missed = publishers.iter().find(|publisher| {
+            let now = graph.socket(**publisher);
+            let before = graph.processes[publisher.process].before;
+            let before = before.and_then(|before| before.socket(publisher.socket));
+            now.zip(before).is_some_and(|(now, before)| {
+                now.unmatched > 0 && now.unmatched == before.unmatched && now.messages_out == 0
+            })
+        })?;
+        let publisher = graph.socket(*missed)?;
+        let seconds = graph.now(key.process).saturating_sub(socket.since) / 1_000_000;
+        Some(Finding {
+            what: format!(
+                "{} has received no message: {} of {} sent its messages before a peer had subscribed to them",
+                socket.type_name,
+                publisher.type_name,
+                graph.program(missed.process)
+            ),
+            evidence: format!(
+                "{} without a subscriber, and none since; the {} waits for {seconds} s",
+                format_count(publisher.unmatched, "message"),
+                socket.type_name
+            ),
+            advice: "A PUB keeps no messages for later subscribers: send them again from time to time, answer requests \
+                     for them by ROUTER, or wait for the subscribers (ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS)."
+                .to_owned(),
+            ..finding(key, Level::Note, "joined-late", publisher.unmatched)
+        })
+    });
+    found.collect()
 }
 
 /// Returns the number of changed bytes that make the subscription match the topic. A subscription
