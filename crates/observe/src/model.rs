@@ -105,7 +105,7 @@ record! {
         linger_ms: i64,
         /// ZMQ_HEARTBEAT_IVL in milliseconds; 0 means no heartbeats.
         heartbeat_ms: u64,
-        /// Enabled options: bits of [`Options`].
+        /// Enabled options: bits of [`Options`](crate::Options).
         options: u64,
         /// Number of distinct topics of a SUB; 0 for other types.
         subscriptions: u64,

@@ -101,7 +101,7 @@ states! {
     }
 }
 
-/// Boolean options of a socket: bits of [`Socket::options`].
+/// Boolean options of a socket: bits of [`Socket::options`](crate::Socket::options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options;
 
