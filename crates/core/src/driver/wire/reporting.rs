@@ -111,7 +111,7 @@ pub(super) fn words(options: &Options, why: Loss, ttl: Duration) -> String {
             "a message of the peer is not a reply: it has no empty delimiter".to_owned()
         }
         Loss::Protocol(ProtocolError::TooLarge { size, limit }) => {
-            format!("a message of {size} bytes is larger than ZMQ_MAXMSGSIZE ({limit})")
+            format!("a message of {size} bytes is above the limit of {limit}")
         }
         Loss::Silent(Silence::Handshake) => {
             format!("no handshake within {} ms", ms(options.handshake_interval))
