@@ -16,6 +16,7 @@ pub mod show;
 mod table;
 pub mod tap;
 pub mod top;
+mod unacknowledged;
 pub mod units;
 mod users;
 pub mod web;

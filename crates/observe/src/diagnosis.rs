@@ -112,14 +112,30 @@ pub struct Observed<'a> {
     pub state: ProcessState,
     /// Its namespaces.
     pub namespaces: Namespaces,
+    /// TCP connections of its network namespace whose bytes are not acknowledged.
+    pub unacknowledged: Vec<Unacknowledged>,
 }
 
 impl<'a> Observed<'a> {
     /// Returns a process that runs, of which nothing is known but its counters.
     pub fn new(reading: &'a Reading) -> Self {
         let namespaces = Namespaces::default();
-        Observed { reading, before: None, state: ProcessState::Running, namespaces }
+        let unacknowledged = Vec::new();
+        Observed { reading, before: None, state: ProcessState::Running, namespaces, unacknowledged }
     }
+}
+
+/// A TCP connection with bytes that were sent again and again, and are not acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unacknowledged {
+    /// Local address: `tcp://10.0.0.7:40000`.
+    pub local: String,
+    /// Remote address.
+    pub remote: String,
+    /// Number of unacknowledged bytes.
+    pub bytes: u64,
+    /// Number of times that they were sent again, since the last acknowledgement.
+    pub retransmits: u64,
 }
 
 /// Whether a process runs.

@@ -46,7 +46,7 @@ pub use absent::{
     ObservedProcess, folders, processes, processes_in, processes_of, processes_of_folder, read, read_of,
     read_process, record_end, remove_outdated, start_ticks, visible_processes,
 };
-pub use diagnosis::{Finding, Level, Namespaces, Observed, ProcessState, diagnose};
+pub use diagnosis::{Finding, Level, Namespaces, Observed, ProcessState, Unacknowledged, diagnose};
 #[cfg(unix)]
 pub use discovery::{
     ObservedProcess, folders, processes, processes_in, processes_of, record_end, remove_outdated, start_ticks,

@@ -9,8 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tautline_observe::{Finding, Level, Namespaces, Observed, ProcessState, Reading, diagnose};
+use tautline_observe::{
+    Finding, Level, Namespaces, Observed, ProcessState, Reading, Unacknowledged, diagnose,
+};
 
+use super::unacknowledged;
 use super::units::{many, now};
 use super::{ProcessSnapshot, SocketSelection, report_none};
 use crate::args::Doctor;
@@ -64,14 +67,19 @@ pub fn diagnose_all(
     before: &HashMap<PathBuf, Reading>,
     apart: Duration,
 ) -> Vec<Finding> {
+    // The processes of a network namespace have the same table of connections.
+    let mut tables: HashMap<Option<u64>, Vec<Unacknowledged>> = HashMap::new();
     let observed = seen.iter().map(|seen| {
         let before = before.get(&seen.found.path);
-        Observed {
-            before,
-            state: state_of(seen, before, apart),
-            namespaces: namespaces_of(seen),
-            ..Observed::new(&seen.reading)
-        }
+        let namespaces = namespaces_of(seen);
+        let unacknowledged = match has_tcp(seen) {
+            true => {
+                tables.entry(namespaces.network).or_insert_with(|| unacknowledged::of(seen.found.pid)).clone()
+            }
+            false => Vec::new(),
+        };
+        let state = state_of(seen, before, apart);
+        Observed { before, state, namespaces, unacknowledged, ..Observed::new(&seen.reading) }
     });
     diagnose(&observed.collect::<Vec<_>>())
 }
@@ -111,6 +119,11 @@ fn namespaces_of(seen: &ProcessSnapshot) -> Namespaces {
         true => Namespaces { mount: inode("mnt"), network: inode("net") },
         false => Namespaces::default(),
     }
+}
+
+/// True if the process runs and has TCP connections.
+fn has_tcp(seen: &ProcessSnapshot) -> bool {
+    seen.found.is_running && seen.reading.peers.iter().any(|peer| peer.address.starts_with("tcp://"))
 }
 
 /// Returns the state of a process: field 3 of `/proc/PID/stat`.

@@ -174,6 +174,13 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
                 }
             }
         }
+        "slow-replies" => {
+            add(own, &[IDLE]);
+            for other in graph.linked(own) {
+                add(other, &[WAITING, &["discards"]]);
+            }
+        }
+        "unacknowledged" => add(own, &[WAITING]),
         "breaks-off" => {
             for endpoint in graph.endpoints_of(own) {
                 for other in graph.connected_to(own, endpoint) {

@@ -4,7 +4,9 @@ mod crashes;
 mod deadlock;
 mod identity;
 mod idle_side;
+mod leaks;
 mod silence;
+mod slow_replies;
 mod topics;
 mod wiring;
 
@@ -27,8 +29,12 @@ pub(super) fn findings(graph: &Graph<'_>) -> Vec<Finding> {
         idle_side::idle_side,
         identity::same_id,
         identity::not_bound,
+        leaks::sockets_grow,
+        slow_replies::slow_replies,
         topics::unmatched,
+        topics::not_forwarded,
         topics::joined_late,
+        silence::unacknowledged,
         silence::silent_peers,
         silence::lost_peers,
         silence::brief_peers,

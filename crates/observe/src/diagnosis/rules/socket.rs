@@ -101,7 +101,11 @@ pub(super) fn has_no_peers(scene: &RuleInput<'_>, socket: &Socket) -> Option<Fin
         return None;
     }
     // If handshakes fail, peers do reach the endpoint.
-    let is_idle = |endpoint: &&Endpoint| endpoint.state == EndpointState::Listening && endpoint.failures == 0;
+    // An inproc peer counts only after the program has used the socket.
+    let is_inproc = |endpoint: &Endpoint| readable_name(endpoint).starts_with("inproc://");
+    let is_idle = |endpoint: &&Endpoint| {
+        endpoint.state == EndpointState::Listening && endpoint.failures == 0 && !is_inproc(endpoint)
+    };
     let endpoint = endpoints.find(is_idle)?;
     let came = socket.messages_in + socket.messages_out > 0 || endpoint.accepted > 0;
     let (what, advice) = if came {

@@ -2,7 +2,7 @@
 
 use super::finding;
 use crate::diagnosis::graph::{Graph, SocketKey};
-use crate::diagnosis::text::{format_count, readable_name};
+use crate::diagnosis::text::{format_bytes, format_count, readable_name};
 use crate::diagnosis::{Finding, Level, ProcessState};
 
 /// Lost connections from which on they are worth a finding.
@@ -100,4 +100,41 @@ pub(super) fn brief_peers(graph: &Graph<'_>) -> Vec<Finding> {
         })
     });
     found.collect()
+}
+
+/// Connections whose bytes the other host does not acknowledge.
+pub(super) fn unacknowledged(graph: &Graph<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (key, socket) in graph.sockets() {
+        let stuck = &graph.processes[key.process].unacknowledged;
+        for peer in graph.peers_of(key) {
+            let Some(stuck) =
+                stuck.iter().find(|stuck| stuck.local == peer.local && stuck.remote == peer.address)
+            else {
+                continue;
+            };
+            let to = match graph.others(key, peer).first() {
+                Some(other) => graph.program(other.process),
+                None => peer.address.clone(),
+            };
+            found.push(Finding {
+                peer: Some(peer.id),
+                what: format!(
+                    "The network takes no bytes from {} to {to}: the other host acknowledges none",
+                    socket.type_name
+                ),
+                evidence: format!(
+                    "{} unacknowledged, sent again {} times",
+                    format_bytes(stuck.bytes),
+                    stuck.retransmits
+                ),
+                advice: "A firewall drops the packets, or the other host is gone. With ZMQ_HEARTBEAT_IVL, both ends notice \
+                         it and connect again."
+                    .to_owned(),
+                next: "ss -tino".to_owned(),
+                ..finding(key, Level::Trouble, "unacknowledged", stuck.bytes)
+            });
+        }
+    }
+    found
 }

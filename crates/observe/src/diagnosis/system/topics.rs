@@ -119,6 +119,47 @@ pub(super) fn joined_late(graph: &Graph<'_>) -> Vec<Finding> {
     found.collect()
 }
 
+/// Forwarders that do not pass the subscriptions of their subscribers on, told at their XPUB.
+pub(super) fn not_forwarded(graph: &Graph<'_>) -> Vec<Finding> {
+    let sides = graph.sockets().filter(|(key, socket)| {
+        let subscribes =
+            |other: &SocketKey| graph.socket(*other).is_some_and(|other| other.subscriptions > 0);
+        socket.type_name == "XPUB" && socket.messages_out == 0 && graph.linked(*key).iter().any(subscribes)
+    });
+    let found = sides.filter_map(|(key, _)| {
+        let of_process = graph.sockets().filter(|(other, _)| other.process == key.process);
+        let upstream = of_process.filter(|(_, socket)| matches!(&*socket.type_name, "XSUB" | "SUB"));
+        let unheard = upstream.flat_map(|(other, _)| graph.linked(other)).find(|publisher| {
+            let before = graph.processes[publisher.process].before;
+            let before = before.and_then(|before| before.socket(publisher.socket));
+            let now = graph.socket(*publisher);
+            now.zip(before).is_some_and(|(now, before)| {
+                now.subscribed == 0 && now.messages_out == 0 && now.unmatched > before.unmatched
+            })
+        })?;
+        let publisher = graph.socket(unheard)?;
+        Some(Finding {
+            what: format!(
+                "The program does not pass subscriptions from its XPUB on, so {} of {} sends it no message",
+                publisher.type_name,
+                graph.program(unheard.process)
+            ),
+            evidence: format!(
+                "{} without a subscriber there, while {} at this XPUB",
+                format_count(publisher.unmatched, "message"),
+                match graph.linked(key).len() {
+                    1 => "1 subscriber waits".to_owned(),
+                    more => format!("{more} subscribers wait"),
+                }
+            ),
+            advice: "Receive from the XPUB, and send each message to the XSUB: it is a subscription. `zmq_proxy` does so."
+                .to_owned(),
+            ..finding(key, Level::Trouble, "not-forwarded", publisher.unmatched)
+        })
+    });
+    found.collect()
+}
+
 /// Returns the number of changed bytes that make the subscription match the topic. A subscription
 /// is a prefix, so the end of the topic does not count.
 fn difference(prefix: &[u8], topic: &[u8]) -> usize {
