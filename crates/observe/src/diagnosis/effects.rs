@@ -181,13 +181,13 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
             }
         }
         "unacknowledged" => add(own, &[WAITING]),
-        "breaks-off" => {
+        "breaks-off" | "file-gone" | "only-local" => {
             for endpoint in graph.endpoints_of(own) {
-                for other in graph.connected_to(own, endpoint) {
+                for other in graph.same_port(endpoint) {
                     add(other, &[GONE, WAITING, UNREACHED]);
                 }
             }
-            add(own, &[GONE]);
+            add(own, &[GONE, UNREACHED]);
         }
         "same-id" => {
             for other in graph.linked(own) {

@@ -206,6 +206,12 @@ impl<'a> Graph<'a> {
         places.iter().filter(is_there).map(|from| from.key).collect()
     }
 
+    /// Returns the sockets that are connected to the port or path of a bound endpoint, or try it.
+    pub(super) fn same_port(&self, bound: &Endpoint) -> Vec<SocketKey> {
+        let places = self.connected.get(Address::new(bound).path).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|from| from.key).collect()
+    }
+
     /// Returns the bound endpoint that a socket without a peer was probably meant to connect to: of
     /// a type that fits, without any peer so far, and the most similar to its own endpoint.
     pub(super) fn meant_place(&self, key: SocketKey) -> Option<Place<'a>> {

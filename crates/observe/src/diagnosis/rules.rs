@@ -46,7 +46,7 @@ pub(super) fn of_endpoint(
     socket: &Socket,
     endpoint: &Endpoint,
 ) -> impl Iterator<Item = Finding> {
-    let rules = [connecting::cannot_connect, connecting::handshake_fails];
+    let rules = [connecting::cannot_connect, connecting::handshake_fails, connecting::given_up];
     rules.map(|rule| rule(scene, socket, endpoint)).into_iter().flatten()
 }
 

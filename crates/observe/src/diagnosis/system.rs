@@ -23,6 +23,8 @@ pub(super) fn findings(graph: &Graph<'_>) -> Vec<Finding> {
         wiring::wrong_type,
         wiring::other_namespace,
         wiring::taken_path,
+        wiring::file_gone,
+        wiring::only_local,
         wiring::wrong_endpoint,
         deadlock::deadlock,
         idle_side::other_context,

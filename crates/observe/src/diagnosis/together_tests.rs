@@ -162,9 +162,10 @@ fn an_endpoint_in_another_namespace_is_told() {
         let all = first_is(&observed, "other-namespace", 1);
         assert!(all[0].what.ends_with(&format!("is bound there in another {space} namespace")), "{}", all[0]);
         assert_eq!((all.len(), rules_of(&all[0].effects).len()), (1, 2), "{all:#?}");
-        // In the same namespace, it is an ordinary failure.
+        // In the same namespace, the file is gone, or it is an ordinary failure.
         observed[1].namespaces = observed[0].namespaces;
-        assert_eq!(diagnose(&observed)[0].rule, "connect-failed");
+        let rule = if space == "mount" { "file-gone" } else { "connect-failed" };
+        assert_eq!(diagnose(&observed)[0].rule, rule);
     }
 }
 
@@ -521,4 +522,58 @@ fn bytes_that_are_not_acknowledged_are_told() {
         found[0]
     );
     assert_eq!(found[0].evidence, "768 KiB unacknowledged, sent again 5 times");
+}
+
+#[test]
+fn a_listener_for_its_own_host_only_is_told() {
+    let (mut server, mut client) = (process(1, "inventory.py"), process(2, "shop.py"));
+    add_socket(&mut server, 1, "REP");
+    add_bound(&mut server, 1, "tcp://127.0.0.1:7021");
+    add_socket(&mut client, 1, "REQ");
+    add_failing(&mut client, 1, "tcp://192.0.2.2:7021", event_text::CONNECT_FAILED);
+    let readings = [server, client];
+    let all = first_is(&running(&readings), "only-local", 0);
+    assert_eq!(
+        all[0].what,
+        "REP listens at tcp://127.0.0.1:7021 only, and REQ of shop.py (2) connects to tcp://192.0.2.2:7021"
+    );
+    assert_eq!((all.len(), all[0].effects.len()), (1, 2), "{all:#?}");
+}
+
+#[test]
+fn a_port_that_another_process_has_is_told_with_it() {
+    let (mut old, mut new) = (process(1, "api_v1.py"), process(2, "api_v2.py"));
+    add_socket(&mut old, 1, "REP");
+    add_bound(&mut old, 1, "tcp://127.0.0.1:7001");
+    add_socket(&mut new, 1, "REP");
+    for second in 1..4 {
+        new.events.push(crate::Event {
+            at: NOW - second * SECOND,
+            socket: 1,
+            code: 0x10,
+            local: "127.0.0.1:7001".into(),
+            reason: "Address already in use".into(),
+            ..crate::Event::default()
+        });
+    }
+    let mut readings = [old, new];
+    let found = diagnose(&running(&readings));
+    let first = found.iter().find(|finding| finding.rule == "not-bound").unwrap();
+    assert_eq!(first.what, "REP cannot bind tcp://127.0.0.1:7001: REP of api_v1.py (1) has it");
+    assert!(first.evidence.starts_with("Address already in use, 3 failed attempts"), "{first}");
+    assert_eq!(first.next, "taut show 1/1");
+    // It has bound another port instead.
+    add_bound(&mut readings[1], 1, "tcp://127.0.0.1:7002");
+    assert!(diagnose(&running(&readings)).iter().all(|finding| finding.rule != "not-bound"));
+}
+
+#[test]
+fn a_connection_that_is_given_up_is_told() {
+    let mut alarm = process(1, "alarm.py");
+    add_socket(&mut alarm, 1, "SUB").subscriptions = 1;
+    let to = add_failing(&mut alarm, 1, "tcp://127.0.0.1:7041", 0);
+    (to.failures, to.state, to.since) = (0, EndpointState::Stopped, NOW - 14 * SECOND);
+    let readings = [alarm];
+    let all = first_is(&running(&readings), "given-up", 0);
+    assert_eq!(all[0].what, "SUB has lost tcp://127.0.0.1:7041 and does not connect again");
 }

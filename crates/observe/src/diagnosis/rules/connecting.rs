@@ -79,9 +79,14 @@ pub(super) fn handshake_fails(
                 .to_owned()
         }
         (0x4000, _) => "The authentication handler failed: see its log.".to_owned(),
+        (0x800, _) if endpoint.bound && socket.mechanism == "CURVE" => {
+            "The peers close the connection before the handshake ends: a client with a wrong key, a program that closes \
+             its socket at once, or a health check. Run `taut doctor` on their host."
+                .to_owned()
+        }
         (0x800, _) if endpoint.bound => {
-            "The peers close the connection before the handshake ends: a client with a key that this server does not \
-             have, a program that closes its socket at once, or a scanner. Run `taut doctor` on their host."
+            "The peers close the connection before the handshake ends: a health check, a scanner, or a program that \
+             closes its socket at once."
                 .to_owned()
         }
         (0x800, _) if socket.mechanism == "CURVE" => {
@@ -106,7 +111,11 @@ pub(super) fn handshake_fails(
         false => "cannot complete the handshake with the peer at",
     };
     let has_left = endpoint.bound && endpoint.failed_by == 0x800;
-    let level = if has_left { Level::Warning } else { Level::Trouble };
+    let level = match (has_left, &*socket.mechanism) {
+        (false, _) => Level::Trouble,
+        (true, "CURVE") => Level::Warning,
+        (true, _) => Level::Note,
+    };
     finding(socket, level, "handshake-failed", endpoint.failures).with_text(
         format!("{} {what} {}: {}", socket.type_name, readable_name(endpoint), endpoint.reason),
         format!("{} failed, the first {seconds} s ago", format_count(endpoint.failures, "handshake")),
@@ -123,4 +132,18 @@ fn ping_command(endpoint: &Endpoint) -> String {
         true => format!(" `taut ping {name}` shows its protocol."),
         false => String::new(),
     }
+}
+
+/// Reports a connected endpoint that the socket has given up.
+pub(super) fn given_up(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Finding> {
+    if endpoint.bound || endpoint.state != EndpointState::Stopped || endpoint.failures > 0 {
+        return None;
+    }
+    let seconds = scene.seconds(endpoint.since);
+    finding(socket, Level::Trouble, "given-up", seconds).with_text(
+        format!("{} has lost {} and does not connect again", socket.type_name, readable_name(endpoint)),
+        format!("for {seconds} s"),
+        "ZMQ_RECONNECT_IVL is -1, or ZMQ_RECONNECT_STOP names this event: set them so that the socket connects again, or \
+         call zmq_connect again.",
+    )
 }

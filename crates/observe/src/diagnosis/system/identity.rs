@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::finding;
-use crate::EndpointState;
-use crate::diagnosis::graph::{Graph, SocketKey};
-use crate::diagnosis::text::{format_count, id_name, readable_name};
+use crate::diagnosis::graph::{Address, Graph, SocketKey};
+use crate::diagnosis::text::{format_count, id_name};
 use crate::diagnosis::{Finding, Level};
+use crate::{Endpoint, EndpointState, Event};
 
+/// Event of a bind that failed (ZMQ_EVENT_BIND_FAILED).
+const BIND_FAILED: u32 = 0x10;
+/// Age from which a failed bind is no news, in microseconds.
+const LATELY: u64 = 60_000_000;
 /// Most processes that a finding names.
 const NAMED: usize = 3;
 
@@ -60,32 +64,55 @@ fn times_of(count: u64) -> String {
 
 /// A port or path that could not be bound, because another process has it.
 pub(super) fn not_bound(graph: &Graph<'_>) -> Vec<Finding> {
-    let failed = graph
-        .all_bound()
-        .filter(|place| place.endpoint.state == EndpointState::Failed && graph.is_running(place.key.process));
-    let found = failed.map(|place| {
-        let holder = graph.same_port_or_path(place.endpoint).find(|other| {
-            other.key != place.key
-                && other.endpoint.state == EndpointState::Listening
-                && graph.is_running(other.key.process)
+    let mut failed: BTreeMap<(usize, &str), (u64, &Event)> = BTreeMap::new();
+    for (process, observed) in
+        graph.processes.iter().enumerate().filter(|(process, _)| graph.is_running(*process))
+    {
+        let now = observed.reading.process.written;
+        for event in &observed.reading.events {
+            if event.code == BIND_FAILED && now.saturating_sub(event.at) < LATELY {
+                let (count, last) = failed.entry((process, &event.local)).or_insert((0, event));
+                (*count, *last) = (*count + 1, event);
+            }
+        }
+    }
+    let found = failed.into_iter().filter_map(|((process, address), (count, event))| {
+        // The event of a tcp endpoint has no transport.
+        let address = if address.contains("://") { address.to_owned() } else { format!("tcp://{address}") };
+        let holder = graph.bound_at(&address).into_iter().find(|other| {
+            let is_up = |endpoint: &&Endpoint| endpoint.bound && endpoint.state == EndpointState::Listening;
+            graph.is_running(other.process)
+                && Address::of(&address).path.len() > 1
+                && graph.endpoints_of(*other).iter().copied().any(|endpoint| is_up(&endpoint))
         });
-        let address = readable_name(place.endpoint);
+        let reading = graph.processes[process].reading;
+        // A program may try several ports until one is free.
+        let has_another = reading.endpoints_of(event.socket).any(|endpoint| endpoint.bound);
+        if has_another {
+            return None;
+        }
+        let type_name = reading.socket(event.socket).map_or("A closed socket", |socket| &socket.type_name);
         let (who, next) = match holder {
             Some(other) => (
-                format!(": {} of {} has it", other.socket.type_name, graph.program(other.key.process)),
-                show(graph, other.key),
+                format!(": {} of {} has it", graph.socket(other)?.type_name, graph.program(other.process)),
+                show(graph, other),
             ),
             None => (String::new(), "ss -ltnp".to_owned()),
         };
-        Finding {
-            what: format!("{} could not bind {address}{who}", place.socket.type_name),
-            evidence: place.endpoint.reason.clone(),
+        let seconds = reading.process.written.saturating_sub(event.at) / 1_000_000;
+        Some(Finding {
+            what: format!("{type_name} cannot bind {address}{who}"),
+            evidence: format!(
+                "{}, {}, the latest {seconds} s ago",
+                event.reason,
+                format_count(count, "failed attempt")
+            ),
             advice:
                 "Bind another endpoint, or end the other program. Perhaps the same program was started twice."
                     .to_owned(),
             next,
-            ..finding(place.key, Level::Trouble, "not-bound", 1)
-        }
+            ..finding(SocketKey { process, socket: 0 }, Level::Trouble, "not-bound", count)
+        })
     });
     found.collect()
 }

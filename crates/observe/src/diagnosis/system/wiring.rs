@@ -299,3 +299,77 @@ fn wrong_address(graph: &Graph<'_>) -> Vec<Finding> {
     });
     found.collect()
 }
+
+/// A path that a running process has bound, but whose file is gone: new connections cannot find it.
+pub(super) fn file_gone(graph: &Graph<'_>) -> Vec<Finding> {
+    let failing = graph.connected().filter(|place| {
+        fails_by(place.endpoint, &[event_text::CONNECT_FAILED])
+            && place.endpoint.error == errno::NO_ENTRY
+            && Address::new(place.endpoint).transport == "ipc"
+            // Another path means another file in another working directory.
+            && Address::new(place.endpoint).path.starts_with('/')
+    });
+    let found = failing.filter_map(|from| {
+        let there = graph.reached_from(from).find(|there| {
+            graph.is_running(there.key.process) && there.endpoint.state == EndpointState::Listening
+        })?;
+        let path = readable_name(there.endpoint);
+        Some(Finding {
+            what: format!("{} is bound to {path}, but the file is gone", there.socket.type_name),
+            evidence: format!(
+                "{} of {} cannot connect: {}; present peers go on",
+                from.socket.type_name,
+                graph.program(from.key.process),
+                from.endpoint.reason
+            ),
+            advice: "Bind the endpoint again, or start the program again. A program that cleans up temporary files may have \
+                     removed it: exclude the folder there, or use one in /run."
+                .to_owned(),
+            next: format!("ls -l {}", Address::new(there.endpoint).path),
+            ..finding(there.key, Level::Trouble, "file-gone", from.endpoint.failures)
+        })
+    });
+    let mut found: Vec<Finding> = found.collect();
+    found.dedup_by_key(|finding| (finding.process, finding.socket));
+    found
+}
+
+/// A listener at the loopback address, while a connection tries another address of this host.
+pub(super) fn only_local(graph: &Graph<'_>) -> Vec<Finding> {
+    let is_loopback = |host: &str| host.starts_with("127.") || matches!(host, "[::1]" | "localhost");
+    let failing = graph.connected().filter(|place| {
+        fails_by(place.endpoint, &[event_text::CONNECT_FAILED])
+            && place.endpoint.error == errno::REFUSED
+            && !is_loopback(Address::new(place.endpoint).host)
+            && !is_loopback(Address::of(&place.endpoint.resolved).host)
+    });
+    let found = failing.filter_map(|from| {
+        let there = graph.same_port_or_path(from.endpoint).find(|there| {
+            graph.is_running(there.key.process)
+                && there.endpoint.state == EndpointState::Listening
+                && is_loopback(Address::new(there.endpoint).host)
+                && fits(&from.socket.type_name, &there.socket.type_name)
+        })?;
+        Some(Finding {
+            what: format!(
+                "{} listens at {} only, and {} of {} connects to {}",
+                there.socket.type_name,
+                readable_name(there.endpoint),
+                from.socket.type_name,
+                graph.program(from.key.process),
+                readable_name(from.endpoint)
+            ),
+            evidence: format!(
+                "{}, {}; a listener at this address takes connections of its own host to it only",
+                from.endpoint.reason,
+                format_count(from.endpoint.failures, "failed attempt")
+            ),
+            advice: format!(
+                "If {} is an address of this host, bind to `tcp://*` and the port, or to this address.",
+                Address::new(from.endpoint).host
+            ),
+            ..finding(there.key, Level::Trouble, "only-local", from.endpoint.failures)
+        })
+    });
+    found.collect()
+}
