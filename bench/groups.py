@@ -152,7 +152,9 @@ def picture(results, rows):
     for number, library in enumerate(others):
         at = left + number * (width // len(others))
         text.append(f'<circle cx="{at + 5}" cy="14" r="4" fill="{names[library["name"]]}"/><text x="{at + 15}" y="18">{library["title"]}</text>')
-    for mark in [0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4]:
+    # On a long axis, near marks would overlap.
+    near = [0.7, 1.5] if high > 4 * low else [0.7, 0.8, 0.9, 1.1, 1.25, 1.5]
+    for mark in [0.25, 0.5, *near, 1, 2, 4]:
         if low <= mark <= high:
             colour = "#444444" if mark == 1 else "#dddddd"
             text.append(f'<line x1="{x(mark):.1f}" y1="30" x2="{x(mark):.1f}" y2="{height - 24}" stroke="{colour}"/>')
