@@ -1,6 +1,7 @@
 //! Which findings follow from which: the cause is told first, and its effects below it.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::Finding;
 use super::graph::{Graph, SocketKey};
@@ -33,7 +34,12 @@ struct Effect {
 
 /// Puts the findings that follow from others among the effects of those.
 pub(super) fn group(graph: &Graph<'_>, all: Vec<Finding>) -> Vec<Finding> {
-    let follows: Vec<Vec<usize>> = (0..all.len()).map(|cause| followers(graph, &all, cause)).collect();
+    let mut at: HashMap<SocketKey, Vec<usize>> = HashMap::new();
+    for (place, finding) in all.iter().enumerate() {
+        let key = SocketKey { process: finding.process, socket: finding.socket };
+        at.entry(key).or_default().push(place);
+    }
+    let follows: Vec<Vec<usize>> = (0..all.len()).map(|cause| followers(graph, &all, &at, cause)).collect();
     let mut has_cause = vec![false; all.len()];
     for place in follows.iter().flatten() {
         has_cause[*place] = true;
@@ -69,16 +75,22 @@ pub(super) fn group(graph: &Graph<'_>, all: Vec<Finding>) -> Vec<Finding> {
     causes.collect()
 }
 
-/// Returns the places of the findings that follow from one of them.
-fn followers(graph: &Graph<'_>, all: &[Finding], cause: usize) -> Vec<usize> {
-    let effects = effects_of(graph, &all[cause]);
-    let is_effect = |place: &usize| {
-        let finding = &all[*place];
-        let at = SocketKey { process: finding.process, socket: finding.socket };
-        let follows = |effect: &Effect| effect.at == at && effect.rules.contains(&finding.rule);
-        *place != cause && effects.iter().any(follows)
-    };
-    (0..all.len()).filter(is_effect).collect()
+/// Returns the places of the findings that follow from one of them. `at` has the places of the
+/// findings of each socket.
+fn followers(
+    graph: &Graph<'_>,
+    all: &[Finding],
+    at: &HashMap<SocketKey, Vec<usize>>,
+    cause: usize,
+) -> Vec<usize> {
+    let mut places: Vec<usize> = Vec::new();
+    for effect in effects_of(graph, &all[cause]) {
+        let there = at.get(&effect.at).into_iter().flatten().copied();
+        places.extend(there.filter(|place| *place != cause && effect.rules.contains(&all[*place].rule)));
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 /// Returns what follows from a finding.
@@ -142,8 +154,7 @@ fn effects_of(graph: &Graph<'_>, cause: &Finding) -> Vec<Effect> {
         }
         "wrong-type" | "wrong-endpoint" | "key-pair" | "other-namespace" | "taken-path" | "wrong-address" => {
             add(own, &[UNREACHED, WAITING]);
-            let endpoints = graph.endpoints_of(own).to_vec();
-            for endpoint in endpoints {
+            for endpoint in graph.endpoints_of(own) {
                 for other in graph.same_port_or_path(endpoint) {
                     add(other.key, &[UNREACHED]);
                 }

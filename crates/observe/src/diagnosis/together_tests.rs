@@ -428,6 +428,9 @@ fn endpoints_of_a_hostile_file_are_compared_in_bounded_time() {
     let mut hostile = process(1, "hostile");
     for id in 0..20_000 {
         add_socket(&mut hostile, id, if id % 2 == 0 { "SUB" } else { "REP" });
+        // A full queue concerns all sockets of its process.
+        let full = Peer { queued_out: 9, limit_out: 9, full_since: NOW - 60 * SECOND, ..Peer::default() };
+        hostile.peers.push(Peer { socket: id, id, state: PeerState::Connected, ..full });
         match id % 2 {
             0 => drop(add_failing(&mut hostile, id, "tcp://127.0.0.1:1", 0x2000)),
             _ => drop(add_bound(&mut hostile, id, "tcp://127.0.0.1:1")),
@@ -572,7 +575,8 @@ fn a_connection_that_is_given_up_is_told() {
     let mut alarm = process(1, "alarm.py");
     add_socket(&mut alarm, 1, "SUB").subscriptions = 1;
     let to = add_failing(&mut alarm, 1, "tcp://127.0.0.1:7041", 0);
-    (to.failures, to.state, to.since) = (0, EndpointState::Stopped, NOW - 14 * SECOND);
+    (to.failures, to.failed_by) = (1, event_text::LOST);
+    (to.state, to.since) = (EndpointState::Stopped, NOW - 14 * SECOND);
     let readings = [alarm];
     let all = first_is(&running(&readings), "given-up", 0);
     assert_eq!(all[0].what, "SUB has lost tcp://127.0.0.1:7041 and does not connect again");

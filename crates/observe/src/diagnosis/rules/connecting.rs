@@ -136,10 +136,12 @@ fn ping_command(endpoint: &Endpoint) -> String {
 
 /// Reports a connected endpoint that the socket has given up.
 pub(super) fn given_up(scene: &RuleInput<'_>, socket: &Socket, endpoint: &Endpoint) -> Option<Finding> {
-    if endpoint.bound || endpoint.state != EndpointState::Stopped || endpoint.failures > 0 {
+    let seconds = scene.seconds(endpoint.since);
+    // After a lost connection, an attempt to connect follows at once, if there is one.
+    let is_lost = endpoint.state == EndpointState::Stopped && endpoint.failed_by == event_text::LOST;
+    if endpoint.bound || !is_lost || seconds < PATIENCE {
         return None;
     }
-    let seconds = scene.seconds(endpoint.since);
     finding(socket, Level::Trouble, "given-up", seconds).with_text(
         format!("{} has lost {} and does not connect again", socket.type_name, readable_name(endpoint)),
         format!("for {seconds} s"),
