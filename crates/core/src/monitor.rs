@@ -80,7 +80,7 @@ pub(crate) struct EventDetails<'a> {
     pub(crate) peer_type: &'static str,
     /// True if a connection is lost because the peer was silent for too long.
     pub(crate) is_silent: bool,
-    /// Start of the session that has ended, in microseconds since 1970; 0 if none has.
+    /// Start of the session that has ended, in microseconds since 1970; 0 if no session was open.
     pub(crate) since: u64,
 }
 
@@ -143,7 +143,8 @@ impl Observed<'_> {
         self.about.peer_type
     }
 
-    /// Returns the start of the session that has ended, in microseconds since 1970; 0 if none has.
+    /// Returns the start of the session that has ended, in microseconds since 1970; 0 if no session
+    /// was open.
     pub fn since(&self) -> u64 {
         self.about.since
     }

@@ -117,7 +117,7 @@ pub struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// Returns a process that runs, of which nothing is known but its counters.
+    /// Returns a process that runs and of which only the counters are known.
     pub fn new(reading: &'a Reading) -> Self {
         let namespaces = Namespaces::default();
         let unacknowledged = Vec::new();

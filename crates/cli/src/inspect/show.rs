@@ -17,7 +17,7 @@ const SOME: usize = 10;
 /// Maximum number of events per socket.
 const EVENTS: usize = 20;
 
-/// A queue that has grown or waited for less than this time, in microseconds, is not mentioned.
+/// Shortest growth or wait of a queue that is mentioned, in microseconds.
 const NOTABLE: u64 = 2_000_000;
 
 /// Columns of the table of peers.

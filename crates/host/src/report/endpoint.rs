@@ -5,7 +5,7 @@ use tautline_core::host::Observed;
 use tautline_io::errno;
 use tautline_observe::{Endpoint, EndpointState};
 
-/// A connection that lasted less than this time, in microseconds, was brief.
+/// Duration below which a connection was brief, in microseconds.
 const BRIEF: u64 = 1_000_000;
 
 /// Counts a lost connection by its reason.

@@ -358,7 +358,7 @@ impl SocketReport for SocketWatch {
     fn add_peer(&self, peer: PeerReport, probe: PeerProbe) {
         let mut state = lock(&self.state);
         let id = peer.id;
-        // Keep what the looks have seen of an unseen peer.
+        // Keep the counters of a peer that the owner has not noticed before.
         let unseen = state.unseen.iter().position(|known| known.probe.is_same(&probe));
         let known = match unseen.map(|at| state.unseen.swap_remove(at)) {
             Some(unseen) => unseen.renewed(id, peer, probe),

@@ -58,7 +58,7 @@ function isOld(process, now) {
   return process.runs && ageOf(process, now) > Math.max(OLD, 4 * process.interval_us);
 }
 
-// What there is to say about a socket, and its level: 2 is trouble, 1 a warning.
+// The remark about a socket, and its level: 2 is trouble, 1 a warning.
 function judge(process, socket, rates, queue, hint, now) {
   if (!process.runs) return [0, process.end];
   const slow = meaning(queue, process);
